@@ -61,11 +61,12 @@ enum UpstreamKeys {
         Key(
             "retry-dead-connection", \.retriesDeadConnection, .flag,
             """
-            Retry a request without content, at most once, if the connection closes before any byte of the \
-            response: an idempotent request on a new connection if a reused one was dead, a safe request on the \
-            next server or address if a new one was closed. Nothing is retried after first-byte-timeout. A request \
-            of which a dead reused connection accepted no byte is always sent again on a new connection, as is a \
-            request without content that met a 408 there.
+            Retry a request without content, or a safe one whose content was read ahead (QUERY, \
+            clients.body-buffer), at most once, if the connection closes before any byte of the response: an \
+            idempotent request on a new connection if a reused one was dead, a safe request on the next server or \
+            address if a new one was closed. Nothing is retried after first-byte-timeout. A request of which a dead \
+            reused connection accepted no byte is always sent again on a new connection, as is a request without \
+            content that met a 408 there.
             """),
         Key(
             "resolve-ttl", \.resolveTTL, .duration(.seconds(1) ... .seconds(86_400)),

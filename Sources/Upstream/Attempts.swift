@@ -7,10 +7,13 @@ import HTTPSemantics
 /// | no connection to the server | to the next server, until all were asked |
 /// | the queue of the server's Unix socket is full | to the next server; once all were asked, the first such one is waited for |
 /// | idle connection dead, nothing of the request taken | on a new connection, whatever the method: no server has heard of it |
-/// | idle connection answering 408 as it closes | the same, if the request has no content: the server had stopped waiting for one (RFC 9110 §15.5.9). Content that is on its way cannot be sent again: the 408 is the response, and the client may repeat it all |
+/// | idle connection answering 408 as it closes | the same, if the request has no content, or that is kept: the server had stopped waiting for one (RFC 9110 §15.5.9). Content that is on its way cannot be sent again: the 408 is the response, and the client may repeat it all |
 /// | idle connection dead before a response | on a new connection, once, if it may be sent twice (RFC 9110 §9.2.2, RFC 9112 §9.3.1): the end alone does not tell whether it was acted on |
 /// | new connection closed before a response | to the next server, or the next address of the only one, once, if it may be sent twice and is safe (RFC 9110 §9.2.1): the first may have begun on it |
 /// | anything else | not at all |
+///
+/// Content is kept, and goes out again with its request, where all of it was here before the exchange began and the
+/// request is safe (`QUERY`, RFC 10008 §2). Other requests with content are not sent twice.
 ///
 /// A value, without I/O. Of one exchange.
 struct Attempts {
@@ -49,11 +52,12 @@ struct Attempts {
     private(set) var mayUseIdle = true
 
     // Inlined, so that neither is copied.
+    /// - Parameter keepsContent: whether the request's content is kept until there is a response.
     @inline(__always)
-    init(_ request: UpstreamRequest, _ settings: UpstreamSettings) {
+    init(_ request: UpstreamRequest, _ settings: UpstreamSettings, keepsContent: Bool = false) {
         serverCount = settings.servers.count
         retries = settings.retriesDeadConnection
-        mayRepeat = retries && request.mayBeSentAgain
+        mayRepeat = retries && request.mayBeSentAgain(keepsContent: keepsContent)
         isSafe = request.method.isSafe
     }
 

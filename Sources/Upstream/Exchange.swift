@@ -50,6 +50,8 @@ public final class Exchange {
     private var lastAddress: ByteSlice?
     /// Content that came before the connection did.
     private var early: OutgoingContent?
+    /// Content that may have to go out again (`Attempts`), until there is a response.
+    private var kept: OutgoingContent?
 
     private let pool: UpstreamPool
     /// Exchange and handler hold each other until the handler or the connection lets go. Not weak: that would make
@@ -86,7 +88,11 @@ public final class Exchange {
         self.pool = pool
         self.handler = handler
         self.early = early
-        attempts = Attempts(request, pool.settings)
+        let keepsContent = early?.isEnded == true && request.repeatsContent && pool.settings.retriesDeadConnection
+        attempts = Attempts(request, pool.settings, keepsContent: keepsContent)
+        guard keepsContent else { return }
+        early?.keep()
+        kept = early
     }
 
     /// Begins. Nothing is reported from inside this call.
@@ -139,6 +145,9 @@ public final class Exchange {
         early = content
         return content
     }
+
+    /// Whether all of the request is here and stays here.
+    var isHeld: Bool { request.isHeld(keepsContent: kept != nil) }
 
     // MARK: The response
 
@@ -364,6 +373,7 @@ public final class Exchange {
 
     func received(final head: borrowing ReceivedHead) {
         noteSuccess()
+        kept = nil
         handler.exchange(self, received: head)
     }
 
@@ -405,6 +415,10 @@ public final class Exchange {
         } else {
             noteFailure(error)
             if let address { noteFailure(error, at: address, isCertain: false) }
+        }
+        if let kept {
+            kept.rewind()
+            early = kept
         }
         goOn(after: ending, error)
     }

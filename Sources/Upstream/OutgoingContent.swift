@@ -12,6 +12,10 @@ public final class OutgoingContent {
     let framing: UpstreamRequest.Content
     let pieces = ByteBuffer(capacity: 256)
     private(set) var isEnded = false
+    /// Whether what was taken stays here, since it may have to be sent again.
+    private var isKept = false
+    /// How much of `pieces` was taken and stays here.
+    private(set) var taken = 0
     /// How many bytes are reserved for it, and of which budget.
     private var reserved: (budget: MemoryBudget, bytes: Int)?
 
@@ -23,10 +27,24 @@ public final class OutgoingContent {
         if let reserved { reserved.budget.release(reserved.bytes) }
     }
 
-    /// Bytes held, framed.
-    public var count: Int { pieces.count }
+    /// Bytes that wait to be sent, framed.
+    public var count: Int { pieces.count - taken }
     /// Whether all of it was taken.
-    var isSent: Bool { isEnded && pieces.isEmpty }
+    var isSent: Bool { isEnded && count == 0 }
+
+    /// From now on what is taken stays here. All of it must be here.
+    func keep() {
+        assert(isEnded, "only content that has ended is kept")
+        isKept = true
+    }
+
+    /// The socket took the next `count` bytes.
+    func took(_ count: Int) {
+        if isKept { taken += count } else { pieces.consume(count) }
+    }
+
+    /// All that was kept is sent once more.
+    func rewind() { taken = 0 }
 
     /// The most that frames one piece, with the end of all of them, in bytes.
     private static let mostFraming = 32

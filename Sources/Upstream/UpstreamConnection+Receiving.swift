@@ -110,7 +110,7 @@ extension UpstreamConnection {
                     return fail(.head, "304 to a request without conditions")
                 }
                 // It was written to an idle connection, and passed our request on the way (RFC 9110 §15.5.9).
-                if lease.isReused, reader.use({ $0.saysTimeIsUp }), exchange.request.isHeld,
+                if lease.isReused, reader.use({ $0.saysTimeIsUp }), exchange.isHeld,
                     pool.settings.retriesDeadConnection
                 {
                     return fail(.closed, "408 while it was idle", isNoResponse: true)

@@ -58,24 +58,29 @@ extension UpstreamConnection {
     func flush(_ head: ByteSlice) {
         while lease.hasMore {
             let rest = head.span.extracting(last: lease.headLeft)
-            let content = lease.outgoing?.pieces
+            let content = lease.outgoing
             let offered = rest.count + (content?.count ?? 0)
             let result =
-                if let content, !content.isEmpty {
-                    rest.isEmpty ? write(content.span) : write(rest, content.span)
+                if let content, content.count > 0 {
+                    write(rest, content.pieces, from: content.taken)
                 } else {
                     write(rest)
                 }
             switch result {
             case .wrote(let count):
                 let ofContent = sent(count)
-                content?.consume(ofContent)
+                content?.took(ofContent)
                 if count < offered { return awaitRoom() }
             case .wouldBlock: return awaitRoom()
             case .failed(let error): return stopSending(error)
             }
         }
         allSent()
+    }
+
+    private func write(_ rest: Span<UInt8>, _ pieces: ByteBuffer, from start: Int) -> WriteResult {
+        let content = pieces.span.extracting(start...)
+        return rest.isEmpty ? write(content) : write(rest, content)
     }
 
     /// The socket is full.

@@ -34,9 +34,14 @@ public struct UpstreamRequest: Sendable {
     }
 
     /// Whether it may go out a second time when a connection was closed before it brought a response (RFC 9110 §9.2.2).
-    var mayBeSentAgain: Bool { method.isIdempotent && isHeld }
+    /// - Parameter keepsContent: whether its content is kept for that.
+    func mayBeSentAgain(keepsContent: Bool) -> Bool { method.isIdempotent && isHeld(keepsContent: keepsContent) }
+
+    /// Whether content that is all here is kept to go out again: only of a safe request, which does no harm wherever it
+    /// was acted on.
+    var repeatsContent: Bool { method.isSafe && !asksForUpgrade }
 
     /// Whether all of it is here: content that was streamed through cannot be sent again, nor what a client sends behind
     /// its wish to switch protocols.
-    var isHeld: Bool { content == .none && !asksForUpgrade }
+    func isHeld(keepsContent: Bool) -> Bool { (content == .none || keepsContent) && !asksForUpgrade }
 }

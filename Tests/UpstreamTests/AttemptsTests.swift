@@ -9,6 +9,7 @@ struct AttemptsTests {
     struct Row: CustomTestStringConvertible {
         let method: HTTPSemantics.Method
         var content = UpstreamRequest.Content.none
+        var keepsContent = false
         var isUpgrade = false
         var servers = 2
         var retries = true
@@ -16,7 +17,7 @@ struct AttemptsTests {
         let story: [(Attempts.Ending, Attempts.Next)]
 
         var testDescription: String {
-            "\(method) \(content)\(isUpgrade ? " upgrade" : ""), \(servers) servers\(retries ? "" : ", no retries"): \(story)"
+            "\(method) \(content)\(keepsContent ? " kept" : "")\(isUpgrade ? " upgrade" : ""), \(servers) servers\(retries ? "" : ", no retries"): \(story)"
         }
     }
 
@@ -48,12 +49,19 @@ struct AttemptsTests {
         Row(method: .delete, servers: 1, story: [(dead, .again)]),
         Row(method: .post, story: [(dead, .giveUp)]),
         Row(method: .put, content: .length, story: [(dead, .giveUp)]),
+        Row(method: .otherSafe, content: .chunked, keepsContent: true, story: [(dead, .again)]),
+        Row(method: .otherSafe, content: .length, story: [(dead, .giveUp)]),
+        Row(method: .otherSafe, servers: 1, story: [(dead, .again)]),
+        Row(method: .otherIdempotent, servers: 1, story: [(dead, .again)]),
+        Row(method: .other, servers: 1, story: [(dead, .giveUp)]),
         Row(method: .get, isUpgrade: true, story: [(dead, .giveUp)]),
         Row(method: .get, retries: false, story: [(dead, .giveUp)]),
         // A new connection was closed.
         Row(method: .get, story: [(.closed, .nextServer)]),
         Row(method: .get, servers: 1, story: [(.closed, .giveUp)]),
         Row(method: .delete, story: [(.closed, .giveUp)]),
+        Row(method: .otherIdempotent, story: [(.closed, .giveUp)]),
+        Row(method: .otherSafe, content: .length, keepsContent: true, story: [(.closed, .nextServer)]),
         Row(method: .get, content: .length, story: [(.closed, .giveUp)]),
         Row(method: .get, retries: false, story: [(.closed, .giveUp)]),
         // A response was late, wrong or cut short.
@@ -117,6 +125,6 @@ struct AttemptsTests {
         settings.retriesDeadConnection = row.retries
         return Attempts(
             UpstreamRequest(method: row.method, head: .empty, content: row.content, asksForUpgrade: row.isUpgrade),
-            settings)
+            settings, keepsContent: row.keepsContent)
     }
 }

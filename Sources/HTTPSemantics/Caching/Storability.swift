@@ -55,7 +55,8 @@ extension ResponseFacts {
         switch request.method {
         case .get: break
         case .post where policy.storesPostAnswers && lifetimeSource.isExplicit && answersTarget && status == .ok: break
-        case .head, .post, .put, .delete, .connect, .options, .trace, .patch, .other: return .doNotStore(.method)
+        case .head, .post, .put, .delete, .connect, .options, .trace, .patch, .otherSafe, .otherIdempotent, .other:
+            return .doNotStore(.method)
         }
         if let reason = prohibition(answering: request, policy: policy) { return .doNotStore(.prohibited(reason)) }
         guard contains(.public) || lifetimeSource.isExplicit || Freshness.isHeuristicallyCacheable(status) else {

@@ -1,9 +1,16 @@
 import Bytes
 
 /// A request method (RFC 9110 §9.3, RFC 5789). Method names are case-sensitive: `get` is not `GET`.
+///
+/// Those that the proxy treats each in its own way have cases of their own; of all others it matters only whether they
+/// are safe and idempotent. The bytes of those are the head's `methodRange`.
 public enum Method: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     case get, head, post, put, delete, connect, options, trace, patch
-    /// Any other token. Its bytes are the head's `methodRange`.
+    /// Another one that is registered as safe, and so as idempotent: `QUERY`, `PROPFIND`.
+    case otherSafe
+    /// Another one that is registered as idempotent, but not as safe: `PROPPATCH`, `MKCOL`.
+    case otherIdempotent
+    /// Any other token: `LOCK`, and what nobody registered.
     case other
 
     /// The method that `token` names.
@@ -26,10 +33,10 @@ public enum Method: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         default:
             break
         }
-        return .other
+        return registered(token)
     }
 
-    /// The name on the wire; empty for `other`.
+    /// The name on the wire; empty for the others, of which a case does not tell it.
     public var wireName: StaticString {
         switch self {
         case .get: "GET"
@@ -41,7 +48,15 @@ public enum Method: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         case .options: "OPTIONS"
         case .trace: "TRACE"
         case .patch: "PATCH"
-        case .other: ""
+        case .otherSafe, .otherIdempotent, .other: ""
+        }
+    }
+
+    /// Whether its name is `wireName`.
+    public var isNamed: Bool {
+        switch self {
+        case .get, .head, .post, .put, .delete, .connect, .options, .trace, .patch: true
+        case .otherSafe, .otherIdempotent, .other: false
         }
     }
 
@@ -49,8 +64,8 @@ public enum Method: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     @inlinable
     public var isSafe: Bool {
         switch self {
-        case .get, .head, .options, .trace: true
-        case .post, .put, .delete, .connect, .patch, .other: false
+        case .get, .head, .options, .trace, .otherSafe: true
+        case .post, .put, .delete, .connect, .patch, .otherIdempotent, .other: false
         }
     }
 
@@ -58,7 +73,7 @@ public enum Method: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     @inlinable
     public var isIdempotent: Bool {
         switch self {
-        case .get, .head, .options, .trace, .put, .delete: true
+        case .get, .head, .options, .trace, .put, .delete, .otherSafe, .otherIdempotent: true
         case .post, .connect, .patch, .other: false
         }
     }

@@ -103,7 +103,7 @@ public final class RequestForwarding: Sendable {
     private func appendRequestLine(_ head: RequestHead, _ fields: FieldView, _ changes: Changes, to buffer: ByteBuffer)
     {
         let bytes = fields.bytes
-        if let method = changes.method, method != .other {
+        if let method = changes.method, method.isNamed {
             buffer.append(method.wireName)
         } else {
             buffer.append(bytes.extracting(head.methodRange.range))

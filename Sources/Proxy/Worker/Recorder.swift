@@ -175,7 +175,7 @@ extension MethodClass {
             case .put: .put
             case .patch: .patch
             case .delete: .delete
-            case .connect, .trace, .other: .other
+            case .connect, .trace, .otherSafe, .otherIdempotent, .other: .other
             }
     }
 }

@@ -28,7 +28,7 @@ extension Worker {
         case .connect, .trace:
             // CONNECT is for forward proxies; TRACE would show what we added (RFC 9110 §9.3.8).
             throw OwnAnswer(.methodNotAllowed, "This method is not served here.", extraFields: Self.allow)
-        case .get, .head, .post, .put, .delete, .options, .patch, .other:
+        case .get, .head, .post, .put, .delete, .options, .patch, .otherSafe, .otherIdempotent, .other:
             break
         }
         if head.expectation == .unknown {

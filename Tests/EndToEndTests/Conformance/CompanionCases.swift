@@ -13,7 +13,7 @@ extension Conformance {
         private static let fresh = "Cache-Control: max-age=100"
 
         @CaseTable static var invalidation: [Case] {
-            for method in ["POST", "PUT", "DELETE", "PATCH", "FROB", "PROPFIND", "get"] {
+            for method in ["POST", "PUT", "DELETE", "PATCH", "FROB", "MKCOL", "get"] {
                 Case(
                     "\(method) invalidates its target", .answers(fresh), .get(.fetched), .send(method, .fetched),
                     .get(.fetched))

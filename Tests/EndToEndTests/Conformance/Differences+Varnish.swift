@@ -126,9 +126,9 @@ extension Differences {
             Location as an absolute URI
             Location of the same origin is invalidated
             Location relative to the target
+            MKCOL invalidates its target
             PATCH invalidates its target
             POST invalidates its target
-            PROPFIND invalidates its target
             PUT invalidates its target
             a 200 to POST invalidates
             a 201 to POST invalidates

@@ -6,6 +6,8 @@ import Testing
 struct InvalidationTests {
     static let methods: [(HTTPSemantics.Method, UInt16, Bool)] = [
         (.post, 200, true), (.put, 200, true), (.delete, 204, true), (.patch, 200, true), (.other, 200, true),
+        (.otherIdempotent, 207, true), (.otherIdempotent, 423, false), (.otherSafe, 200, false),
+        (.otherSafe, 207, false),
         (.connect, 200, true),
         (.post, 201, true), (.post, 299, true), (.post, 302, true), (.put, 303, true), (.delete, 399, true),
         (.post, 400, false), (.put, 409, false), (.delete, 404, false), (.post, 500, false), (.other, 503, false),

@@ -201,6 +201,8 @@ struct SharingTests {
         (.get, "Upgrade: websocket", false, .pass(.bypass)),
         (.post, "", true, .pass(.method)), (.put, "", true, .pass(.method)), (.delete, "", false, .pass(.method)),
         (.options, "", false, .pass(.method)), (.trace, "", false, .pass(.method)), (.other, "", false, .pass(.method)),
+        (.otherSafe, "", true, .pass(.method)), (.otherSafe, "", false, .pass(.method)),
+        (.otherIdempotent, "", false, .pass(.method)),
         (.get, "X-HTTP-Method-Override: DELETE", false, .shareable),
     ]
 

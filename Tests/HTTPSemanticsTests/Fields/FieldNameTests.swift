@@ -39,14 +39,43 @@ import Testing
     }
 
     @Test func `methods are recognised in capitals only`() {
-        for method in Method.allCases where method != .other {
+        for method in Method.allCases where method.isNamed {
             let name = Array("\(method.wireName)".utf8)
             let found = Method.recognise(name.span)
             let small = Method.recognise(Array("\(method.wireName)".lowercased().utf8).span)
             #expect(found == method && small == .other)
             #expect(!method.isSafe || method.isIdempotent)
         }
-        #expect(Method.allCases.filter(\.isSafe) == [.get, .head, .options, .trace])
-        #expect(Method.allCases.filter(\.isIdempotent) == [.get, .head, .put, .delete, .options, .trace])
+        #expect(Method.allCases.filter(\.isSafe) == [.get, .head, .options, .trace, .otherSafe])
+        #expect(
+            Method.allCases.filter(\.isIdempotent)
+                == [.get, .head, .put, .delete, .options, .trace, .otherSafe, .otherIdempotent])
+    }
+
+    /// As it was on 26 November 2026, with `QUERY` of RFC 10008: name, safe, idempotent.
+    static let registry = """
+        ACL no yes, BASELINE-CONTROL no yes, BIND no yes, CHECKIN no yes, CHECKOUT no yes, CONNECT no no, COPY no yes,
+        DELETE no yes, GET yes yes, HEAD yes yes, LABEL no yes, LINK no yes, LOCK no no, MERGE no yes,
+        MKACTIVITY no yes, MKCALENDAR no yes, MKCOL no yes, MKREDIRECTREF no yes, MKWORKSPACE no yes, MOVE no yes,
+        OPTIONS yes yes, ORDERPATCH no yes, PATCH no no, POST no no, PRI yes yes, PROPFIND yes yes, PROPPATCH no yes,
+        PUT no yes, QUERY yes yes, REBIND no yes, REPORT yes yes, SEARCH yes yes, TRACE yes yes, UNBIND no yes,
+        UNCHECKOUT no yes, UNLINK no yes, UNLOCK no yes, UPDATE no yes, UPDATEREDIRECTREF no yes,
+        VERSION-CONTROL no yes
+        """
+
+    @Test func `a method is safe and idempotent as the registry says, and one that is not registered is neither`() {
+        var names = 0
+        for entry in Self.registry.split(whereSeparator: { $0 == "," || $0 == "\n" }) {
+            let words = entry.split(separator: " ").map(String.init)
+            guard words.count == 3 else { continue }
+            names += 1
+            let method = Method.recognise(Array(words[0].utf8).span)
+            #expect(method.isSafe == (words[1] == "yes") && method.isIdempotent == (words[2] == "yes"), "\(words[0])")
+        }
+        #expect(names == 40)
+        for name in ["query", "QUERIES", "QUER", "PURGE", "BREW", "M-SEARCH", "PROPFINd", "*"] {
+            let method = Method.recognise(Array(name.utf8).span)
+            #expect(method == .other, "\(name)")
+        }
     }
 }
