@@ -77,6 +77,10 @@ import Testing
             Sample(status: .ok, body: "", isPacked: isPacked),
             // In units of its own (§14.4).
             Sample(status: .ok, body: "0123456789", isPacked: isPacked, moreFields: "Content-Range: items 0-4/12\n"),
+            // Of all of the content (RFC 9530 §2), and of the representation (§3).
+            Sample(
+                status: .ok, body: "0123456789", isPacked: isPacked,
+                moreFields: "Content-Digest: d=:a:\nContent-MD5: a\nRepr-Digest: d=:a:\n"),
             Sample(status: .noContent, body: "", isPacked: isPacked),
             Sample(status: .notFound, body: "0123456789", isPacked: isPacked),
             Sample(status: Status(301), body: "0123456789", isPacked: isPacked),

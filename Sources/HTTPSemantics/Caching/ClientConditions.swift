@@ -70,9 +70,8 @@ extension FieldSet {
     /// Fields that a 304 made by a cache leaves out: they describe content, which it has none of (RFC 9110 §15.4.5).
     /// `Last-Modified` belongs to them where there is an `ETag`.
     public static let omittedFromNotModified = FieldSet(
-        .contentLength, .contentType, .contentEncoding, .contentLanguage, .contentRange, .acceptRanges,
-        .transferEncoding, .trailer
-    )
+        .contentLength, .contentType, .contentEncoding, .contentLanguage, .acceptRanges, .transferEncoding, .trailer
+    ).union(StoredFields.ofContent)
 
     /// What a 304 for the stored response with `fields` leaves out.
     public static func omittedFromNotModified(_ fields: FieldView) -> FieldSet {

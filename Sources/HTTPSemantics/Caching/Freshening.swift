@@ -2,9 +2,10 @@ import Bytes
 
 /// Updates a stored head with the fields of a 304, a `HEAD` or another part (RFC 9111 §3.2).
 public enum Freshening {
-    /// Never taken over (§3.2): `Content-Length`, what is processed while receiving, and what is not stored at all.
-    private static let exempt = StoredFields.connectionFields.union(
-        FieldSet(.contentLength, .contentRange, .age)
+    /// Never taken over (§3.2): `Content-Length`, what is processed while receiving, what is not stored at all, and what
+    /// is about the content of the message that updates: none, or another part.
+    private static let exempt = StoredFields.connectionFields.union(StoredFields.ofContent).union(
+        FieldSet(.contentLength, .age)
     )
     /// What an answer says of when, and for how long.
     private static let times = FieldSet(.date, .expires)

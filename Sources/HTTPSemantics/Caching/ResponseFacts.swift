@@ -43,6 +43,8 @@ public struct ResponseFacts: Sendable, Equatable {
         @inlinable public static var hasWeakETag: Self { Self(rawValue: 1 << 20) }
         @inlinable public static var hasLastModified: Self { Self(rawValue: 1 << 21) }
         @inlinable public static var hasContentRange: Self { Self(rawValue: 1 << 22) }
+        /// Some of `StoredFields.ofContent` is there.
+        @inlinable public static var describesContent: Self { Self(rawValue: 1 << 24) }
         /// `Vary` names a field of which an origin sees more than clients send (`FieldSight`).
         @inlinable public static var variesByMore: Self { Self(rawValue: 1 << 23) }
         // Afterwards
@@ -142,6 +144,7 @@ public struct ResponseFacts: Sendable, Equatable {
         }
         set(.hasLastModified, hasLastModified)
         set(.hasContentRange, fields.contains(.contentRange))
+        set(.describesContent, !fields.present.isDisjoint(with: StoredFields.ofContent))
         if fields.contains(.vary) {
             switch VaryRule.scope(fields, policy) {
             case .nothing: break

@@ -13,6 +13,12 @@ public enum StoredFields {
         .proxyAuthenticate, .proxyAuthenticationInfo, .proxyAuthorization
     )
 
+    /// Fields about the content of the one message they came with: which part of the representation it is (RFC 9110
+    /// §14.4), and its digest (RFC 9530 §2; `Content-MD5` of RFC 2616, which counts as the same). They hold for no part
+    /// of that content, nor for a message without any. `Repr-Digest` (RFC 9530 §3), and `Digest` before it (RFC 3230
+    /// §4.3.2: of the instance), are of the whole representation, whatever of it a message brings.
+    public static let ofContent = FieldSet(.contentRange, .contentDigest, .contentMD5)
+
     /// - Parameters:
     ///   - facts: of the same response.
     ///   - dropping: fields left out besides. `Age` always is: each reuse states its own (§4).

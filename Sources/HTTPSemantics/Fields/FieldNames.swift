@@ -64,7 +64,12 @@ extension KnownField {
             case UInt8(ascii: "u"): (.userAgent, "user-agent")
             default: (.other, "")
             }
-        case 11: (.retryAfter, "retry-after")
+        case 11:
+            switch name[0].lowercasedASCII {
+            case UInt8(ascii: "c"): (.contentMD5, "content-md5")
+            case UInt8(ascii: "r"): (.retryAfter, "retry-after")
+            default: (.other, "")
+            }
         case 12:
             switch name[2].lowercasedASCII {
             case UInt8(ascii: "c"):
@@ -90,7 +95,9 @@ extension KnownField {
             }
         case 14:
             switch name[0].lowercasedASCII {
-            case UInt8(ascii: "c"): (.contentLength, "content-length")
+            case UInt8(ascii: "c"):
+                name[8].lowercasedASCII == UInt8(ascii: "l")
+                    ? (.contentLength, "content-length") : (.contentDigest, "content-digest")
             case UInt8(ascii: "h"): (.http2Settings, "http2-settings")
             case UInt8(ascii: "n"): (.noVarySearch, "no-vary-search")
             default: (.other, "")
@@ -174,6 +181,8 @@ extension KnownField {
         case .contentEncoding: "Content-Encoding"
         case .contentLanguage: "Content-Language"
         case .contentLocation: "Content-Location"
+        case .contentDigest: "Content-Digest"
+        case .contentMD5: "Content-MD5"
         case .location: "Location"
         case .authorization: "Authorization"
         case .proxyAuthorization: "Proxy-Authorization"

@@ -13,6 +13,8 @@ public enum KnownField: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     case etag, lastModified, ifMatch, ifNoneMatch, ifModifiedSince, ifUnmodifiedSince, ifRange
     // Ranges and representation
     case range, acceptRanges, contentRange, contentType, contentEncoding, contentLanguage, contentLocation, location
+    // The content of one message (RFC 9530 §2; RFC 2616 §14.15)
+    case contentDigest, contentMD5
     // Who may see it
     case authorization, proxyAuthorization, proxyAuthenticate, proxyAuthenticationInfo, setCookie, cookie
     // Path of the message

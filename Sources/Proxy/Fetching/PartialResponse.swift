@@ -118,7 +118,7 @@ struct PartialResponse {
         _ fields: FieldView, _ facts: ResponseFacts, _ policy: CachingPolicy, isForLeader: Bool
     ) -> HeadBlock {
         StoredFields.head(
-            keeping: fields, facts: facts, policy: policy, dropping: FieldSet(.contentLength, .contentRange),
-            isForLeader: isForLeader)
+            keeping: fields, facts: facts, policy: policy,
+            dropping: StoredFields.ofContent.union(FieldSet(.contentLength)), isForLeader: isForLeader)
     }
 }

@@ -18,6 +18,8 @@ struct Answer: Sendable {
     private let length: Int?
     /// The length of the whole representation, for ranges; `nil` when it is not known.
     private let wholeLength: Int?
+    /// Whether it answers HEAD with what may have been made for GET.
+    private let isForHead: Bool
     private let response: StoredResponse
 
     /// - Parameters:
@@ -32,6 +34,7 @@ struct Answer: Sendable {
         let length = response.parts == nil ? length : response.parts?.length
         self.response = response
         wholeLength = length
+        isForHead = request.method == .head && !isPassedThrough
         if !isPassedThrough, !request.fields.present.isDisjoint(with: .conditions),
             let decided = Self.partOrNothing(of: response, for: request, length: length, maxRanges: maxRanges)
         {
@@ -181,10 +184,19 @@ struct Answer: Sendable {
     }
 
     private static let notOfUnsatisfiable = FieldSet(
-        .contentType, .contentEncoding, .contentRange, .etag, .lastModified, .cacheControl, .expires, .cdnCacheControl)
+        .contentType, .contentEncoding, .etag, .lastModified, .cacheControl, .expires, .cdnCacheControl
+    ).union(StoredFields.ofContent)
 
     private func appendFields(to buffer: ByteBuffer) {
-        guard status != response.facts.status else { return buffer.append(response.fieldLines) }
+        guard status != response.facts.status else {
+            guard isForHead, response.facts.contains(.describesContent) else {
+                return buffer.append(response.fieldLines)
+            }
+            // The digest would be of no content (RFC 9530 appendix B.2), and so not the one that GET gets. Other fields
+            // are those of GET (RFC 9110 §9.3.2).
+            let head = response.head
+            return buffer.appendFields(head.view, connection: ConnectionOptions(), dropping: FieldSet(.contentDigest))
+        }
         let head = response.head
         let fields = head.view
         switch content {
@@ -203,7 +215,7 @@ struct Answer: Sendable {
             buffer.append(.part(part, of: wholeLength))
         case .parts(let multipart):
             buffer.appendFields(
-                fields, connection: ConnectionOptions(), dropping: FieldSet(.contentType, .contentRange))
+                fields, connection: ConnectionOptions(), dropping: StoredFields.ofContent.union(.init(.contentType)))
             buffer.appendName("Content-Type")
             multipart.writeContentType(to: buffer)
             buffer.appendLineEnd()
@@ -219,12 +231,13 @@ extension ByteBuffer {
         appendLineEnd()
     }
 
-    /// What a 206 has of the stored fields. Some pages have a `Content-Range` of their own, in units that only their
-    /// scripts know; with a 206 it would stand beside ours (RFC 9110 §14.4).
+    /// What a 206 has of the stored fields: not the digest of the whole content (RFC 9530 §2). Some pages have a
+    /// `Content-Range` of their own, in units that only their scripts know; with a 206 it would stand beside ours (RFC
+    /// 9110 §14.4).
     func appendFieldsOfPart(of response: StoredResponse) {
-        guard response.facts.contains(.hasContentRange) else { return append(response.fieldLines) }
+        guard response.facts.contains(.describesContent) else { return append(response.fieldLines) }
         let head = response.head
-        appendFields(head.view, connection: ConnectionOptions(), dropping: FieldSet(.contentRange))
+        appendFields(head.view, connection: ConnectionOptions(), dropping: StoredFields.ofContent)
     }
 
     /// What a 304 has of the stored response's `fields`.

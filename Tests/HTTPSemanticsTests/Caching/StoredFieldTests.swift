@@ -131,6 +131,13 @@ struct StoredFieldTests {
             "§3.2 not Content-Length", "Date: a\nContent-Length: 5", "Date: b\nContent-Length: 0",
             "Date: b\nContent-Length: 5"),
         Update("§3.2 nor a new one", "Date: a", "Date: b\nContent-Length: 0", "Date: b"),
+        Update(
+            "RFC 9530 §2 not the digest of other content", "Date: a\nContent-Digest: d=:a:\nContent-MD5: a",
+            "Date: b\nContent-Digest: d=:b:\nContent-MD5: b", "Date: b\nContent-Digest: d=:a:\nContent-MD5: a"),
+        Update("RFC 9530 §2 nor a new one", "Date: a", "Date: b\nContent-Digest: d=:b:\nContent-MD5: b", "Date: b"),
+        Update(
+            "RFC 9530 §3 but that of the representation", "Date: a\nRepr-Digest: d=:a:\nDigest: a",
+            "Date: b\nRepr-Digest: d=:b:\nDigest: b", "Date: b\nRepr-Digest: d=:b:\nDigest: b"),
         Update("§3.2 not Content-Range", "Date: a", "Date: b\nContent-Range: bytes 0-1/2", "Date: b"),
         Update(
             "§3.1 not Connection and what it names", "Date: a\nX: 1", "Date: b\nConnection: x\nX: 2", "Date: b\nX: 1"),
