@@ -166,10 +166,11 @@ enum KeyTable {
         Key(
             "default-ttl", \.proxy.caching.policy.defaultLifetimes, .lifetimes,
             """
-            Lifetime of a response that has neither a lifetime nor Last-Modified and whose status may be stored \
-            without one (200, 203, 204, 300, 301, 308, 404, 405, 410, 414, 501). Use it only for origins whose \
-            responses are the same for everybody, preferably for single routes. In a map by status, `other` \
-            covers the statuses not named and is 0s if omitted.
+            Lifetime of a response that states none, where heuristic-share gives none either (no Last-Modified, one \
+            a few seconds old or in the future, a share of 0%), and whose status may be stored without one (200, \
+            203, 204, 300, 301, 308, 404, 405, 410, 501). Use it only for origins whose responses are the same for \
+            everybody, preferably for single routes. In a map by status, `other` covers the statuses not named and \
+            is 0s if omitted; 302 and 307 have a lifetime only if they are named. It may be less than a second.
             """),
         Key(
             "pass-cookies", \.proxy.caching.passCookies, .list(of: .cookiePattern),

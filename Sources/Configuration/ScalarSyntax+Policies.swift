@@ -34,15 +34,20 @@ extension ScalarSyntax where Value == CookiePattern {
     }
 }
 
+extension ScalarSyntax where Value == Duration {
+    /// Up to a year; also less than a second.
+    static var lifetime: Self { duration(.zero ... .seconds(365 * 86_400)) }
+}
+
 extension ScalarSyntax where Value == UInt32 {
     /// `10%`.
     static var share: Self {
         ScalarSyntax<Int>.percent(0...100).mapped(to: { UInt32(clamping: $0) }, from: { Int($0) })
     }
 
-    /// A duration of whole seconds: lifetimes have no parts of them (RFC 9111 §1.2.2).
+    /// A duration of whole seconds: those in messages have no parts of them (RFC 9111 §1.2.2).
     static var secondsUpToAYear: Self {
-        let durations = ScalarSyntax<Duration>.duration(.zero ... .seconds(365 * 86_400))
+        let durations = ScalarSyntax<Duration>.lifetime
         return ScalarSyntax(
             "a duration in whole seconds such as `30s` or `5m`", range: durations.range,
             write: { durations.write(.seconds($0)) }

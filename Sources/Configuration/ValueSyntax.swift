@@ -139,13 +139,13 @@ extension ValueSyntax {
 extension ValueSyntax<DefaultLifetimes> {
     /// One for all, or by status: `{200: 10m, 404: 1m, other: 0s}`.
     static var lifetimes: Self {
-        let (scalar, others) = (ScalarSyntax<UInt32>.secondsUpToAYear, "other")
-        let single = ValueSyntax<UInt32>(scalar)
+        let (scalar, others) = (ScalarSyntax<Duration>.lifetime, "other")
+        let single = ValueSyntax<Duration>(scalar)
         return ValueSyntax(
             range: scalar.range.map { "\($0); also by status, as {200: 10m, 404: 1m, other: 0s}" },
             write: { lifetimes in
                 let other = scalar.write(lifetimes.other)
-                let named = lifetimes.named.map { "\($0.status.code): \(scalar.write($0.seconds))" }
+                let named = lifetimes.named.map { "\($0.status.code): \(scalar.write($0.duration))" }
                 return [named.isEmpty ? other : "{\((named + ["\(others): \(other)"]).joined(separator: ", "))}"]
             }
         ) { node, name, reader in
@@ -157,11 +157,11 @@ extension ValueSyntax<DefaultLifetimes> {
                 reader.note(node.position, "`\(name)` is empty; give a duration, or one for a status")
             }
             for entry in reader.entries(of: mapping) {
-                let seconds = single.read(entry.value, entry.name, &reader)
+                let duration = single.read(entry.value, entry.name, &reader) ?? .zero
                 if entry.name == others {
-                    lifetimes.other = seconds ?? 0
+                    lifetimes.other = duration
                 } else if let status = status(entry.name, of: name, at: entry.position, &reader) {
-                    lifetimes.named.append(DefaultLifetimes.Lifetime(status, seconds ?? 0))
+                    lifetimes.named.append(DefaultLifetimes.Lifetime(status, duration))
                 }
             }
             return lifetimes
@@ -182,6 +182,9 @@ extension ValueSyntax<DefaultLifetimes> {
         let status = Status(code)
         if status == .partialContent {
             reader.note(position, "`\(name)` has 206, which is a part of a 200 response; use 200")
+        } else if status.concernsRequest {
+            reader.note(
+                position, "`\(name)` has \(code), which is about one request and answers no other one; remove it")
         } else if !DefaultLifetimes.mayHave(status) {
             reader.note(
                 position,

@@ -173,7 +173,8 @@ import Upstream
         all.proxy.caching.policy.heuristicPercent = 20
         all.proxy.caching.policy.heuristicLimit = 21
         all.proxy.caching.policy.defaultLifetimes = DefaultLifetimes(
-            [DefaultLifetimes.Lifetime(.ok, 29), DefaultLifetimes.Lifetime(.notFound, 47)], other: 48)
+            [DefaultLifetimes.Lifetime(.ok, .seconds(29)), DefaultLifetimes.Lifetime(.notFound, .seconds(47))],
+            other: .seconds(48))
         all.proxy.caching.passCookies = [
             CookiePattern(ByteSlice("sessionid"), isPrefix: false),
             CookiePattern(ByteSlice("logged_in_"), isPrefix: true),
@@ -232,7 +233,7 @@ import Upstream
         route.path = "/c"
         route.isCached = true
         route.isCoalesced = false
-        route.defaultLifetimes = DefaultLifetimes(other: 30)
+        route.defaultLifetimes = DefaultLifetimes(other: .seconds(30))
         route.setCookie = .never
         route.staleWhileRevalidate = 47
         route.staleIfError = 48

@@ -347,8 +347,8 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         Faulty("caching: {default-ttl: {}}\n", "f:1:24: `default-ttl` is empty; give a duration, or one for a status"),
         Faulty(
             "caching:\n  default-ttl:\n    200: soon\n    404:\n",
-            "f:3:10: `200: soon`: not understood; give a duration in whole seconds such as `30s` or `5m` (0s to 365d)",
-            "f:4:9: `404` is a duration in whole seconds such as `30s` or `5m`, not nothing"),
+            "f:3:10: `200: soon`: not understood; give a duration such as `500ms`, `30s` or `5m` (0s to 365d)",
+            "f:4:9: `404` is a duration such as `500ms`, `30s` or `5m`, not nothing"),
         Faulty(
             "caching: {default-ttl: {4xx: 1m, any: 1m, 2000: 1m, 099: 1m}}\n",
             "f:1:25: `default-ttl` has `4xx`, which is not a status; use one such as `404`, or `other` for the rest",
@@ -356,19 +356,20 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:1:43: `default-ttl` has `2000`, which is not a status; use one such as `404`, or `other` for the rest",
             "f:1:53: `default-ttl` has `099`, which is not a status; use one such as `404`, or `other` for the rest"),
         Faulty(
-            "routes:\n  - upstream: origin\n    default-ttl:\n      200: 1m\n      302: 1m\n      206: 1m\n",
-            "f:5:7: `default-ttl` has 302, which is stored only if the response itself states a lifetime (RFC 9111 section 3); "
+            "routes:\n  - upstream: origin\n    default-ttl:\n      200: 1m\n      303: 1m\n      206: 1m\n      414: 1m\n",
+            "f:5:7: `default-ttl` has 303, which is stored only if the response itself states a lifetime (RFC 9111 section 3); "
                 + "remove it, or have the upstream send Cache-Control",
-            "f:6:7: `default-ttl` has 206, which is a part of a 200 response; use 200"),
+            "f:6:7: `default-ttl` has 206, which is a part of a 200 response; use 200",
+            "f:7:7: `default-ttl` has 414, which is about one request and answers no other one; remove it"),
         Faulty(
             "caching: {default-ttl: {200: 1m, 404: 1m, 200: 2m, '404': 1m}}\n",
             "f:1:43: `200` is already given on line 1; remove one of them",
             "f:1:52: `404` is already given on line 1; remove one of them"),
         Faulty(
             "caching: {default-ttl: [10m]}\n",
-            "f:1:24: `default-ttl` is a duration in whole seconds such as `30s` or `5m`, not a list"),
+            "f:1:24: `default-ttl` is a duration such as `500ms`, `30s` or `5m`, not a list"),
         Faulty("caching: {default-ttl: {200: 1m, 203: 1m, 204: 1m, 300: 1m, 301: 1m, 308: 1m}}\n"),
-        Faulty("caching: {default-ttl: {404: 1m, 405: 1m, 410: 1m, 414: 1m, 501: 1m, other: 0s}}\n"),
+        Faulty("caching: {default-ttl: {302: 1m, 307: 1m, 404: 1m, 405: 1m, 410: 1m, 501: 1m, other: 0s}}\n"),
     ])
     func `a mistake in lifetimes by status is named`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)

@@ -75,13 +75,16 @@ import Upstream
     }
 
     @Test(arguments: [
-        ("10m", DefaultLifetimes(other: 600)),
-        ("{200: 10m}", DefaultLifetimes([DefaultLifetimes.Lifetime(.ok, 600)])),
-        ("{other: 1m}", DefaultLifetimes(other: 60)),
+        ("10m", DefaultLifetimes(other: .seconds(600))),
+        ("500ms", DefaultLifetimes(other: .milliseconds(500))),
+        ("{200: 10m}", DefaultLifetimes([DefaultLifetimes.Lifetime(.ok, .seconds(600))])),
+        ("{302: 1500ms}", DefaultLifetimes([DefaultLifetimes.Lifetime(Status(302), .milliseconds(1500))])),
+        ("{other: 1m}", DefaultLifetimes(other: .seconds(60))),
         (
             "{404: 1m, 'other': 2m, \"200\": 0s}",
             DefaultLifetimes(
-                [DefaultLifetimes.Lifetime(.notFound, 60), DefaultLifetimes.Lifetime(.ok, 0)], other: 120)
+                [DefaultLifetimes.Lifetime(.notFound, .seconds(60)), DefaultLifetimes.Lifetime(.ok, .zero)],
+                other: .seconds(120))
         ),
     ])
     func `a value for all statuses may be one for each`(text: String, lifetimes: DefaultLifetimes) throws {

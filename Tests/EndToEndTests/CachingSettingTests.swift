@@ -117,6 +117,52 @@ import Testing
         }
     }
 
+    /// RFC 9111 §4.2.2: a tenth of the time since then is less than a second, or the operator wants no share of it.
+    @Test(arguments: [("10%", -2), ("10%", 0), ("10%", 100), ("0%", -1_000), ("0%", -2)])
+    func `a page of which no lifetime can be guessed has the operator's, changed just now or not`(
+        share: String, changed: Int
+    ) throws {
+        try scenario(
+            .other(section: "caching", key: "default-ttl", value: "60s"),
+            .other(section: "caching", key: "heuristic-share", value: share)
+        ) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Last-Modified: \(System.httpDate(changed))", body: "x")] }
+            try proxy.get("/x")
+            let second = try proxy.get("/x").cacheStatus
+            #expect(second.contains("; hit") && second.contains(/ttl=(60|5[0-9])/), "\(second)")
+            #expect(origin.count("/x") == 1)
+        }
+    }
+
+    @Test func `a redirection has the operator's lifetime where its status is named, and only there`() throws {
+        try scenario(.other(section: "caching", key: "default-ttl", value: "{302: 60s, other: 60s}")) { origin, proxy in
+            for status in [302, 307, 303] { origin.on("/\(status)") { _ in [.answer(status, "Location: /")] } }
+            origin.on("/cookie") { _ in [.answer(302, "Location: /", "Set-Cookie: a=1")] }
+            origin.on("/private") { _ in [.answer(302, "Location: /", "Cache-Control: private")] }
+            origin.on("/says") { _ in [.answer(302, "Location: /", "Cache-Control: max-age=0")] }
+            for (path, isHit) in [
+                ("/302", true), ("/307", false), ("/303", false), ("/cookie", false), ("/private", false),
+                ("/says", false),
+            ] {
+                try proxy.get(path)
+                #expect(try proxy.get(path).cacheStatus.contains("; hit") == isHit, "\(path)")
+            }
+        }
+    }
+
+    @Test(arguments: ["caching", "route"])
+    func `a lifetime may be less than a second`(section: String) throws {
+        try scenario(.other(section: section, key: "default-ttl", value: "400ms")) { origin, proxy in
+            // Answers of one moment, and later ones: by what came back nobody knows how long the machine took.
+            origin.on("/x") { request in [.answer(200, body: "\(request.number)")] }
+            try eventually("one is a hit") { try proxy.get("/x").cacheStatus.contains("; hit; ttl=1") }
+            let last = origin.count("/x")
+            System.nap(.milliseconds(500))
+            try proxy.get("/x")
+            #expect(origin.count("/x") == last + 1)
+        }
+    }
+
     @Test(arguments: [true, false])
     func `the fields that stand in for Cache-Control are those the operator names, in their order`(areNamed: Bool)
         throws

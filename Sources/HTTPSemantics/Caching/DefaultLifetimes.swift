@@ -1,35 +1,48 @@
-/// How long responses are fresh that give no hint of it, not even `Last-Modified` (RFC 9111 §4.2.2; Varnish's
-/// `default_ttl`, nginx's `proxy_cache_valid`), in seconds; 0 means not at all.
+/// How long responses are fresh that state no lifetime, and of which no guess can be made or is wanted (RFC 9111 §4.2.2;
+/// Varnish's `default_ttl`, nginx's `proxy_cache_valid`); zero means not at all.
 public struct DefaultLifetimes: Sendable, Equatable {
     /// The lifetime of responses with one status.
     public struct Lifetime: Sendable, Equatable {
         /// The status of the response.
         public var status: Status
         /// How long it is fresh.
-        public var seconds: UInt32
+        public var duration: Duration
 
-        /// The lifetime for `status`, in seconds.
-        public init(_ status: Status, _ seconds: UInt32) { (self.status, self.seconds) = (status, seconds) }
+        /// The lifetime for `status`.
+        public init(_ status: Status, _ duration: Duration) { (self.status, self.duration) = (status, duration) }
     }
 
     /// The statuses with a lifetime of their own.
     public var named: [Lifetime] = []
     /// The lifetime for all other statuses.
-    public var other: UInt32
+    public var other: Duration
 
     /// None, unless some are given.
-    public init(_ named: [Lifetime] = [], other: UInt32 = 0) { (self.named, self.other) = (named, other) }
+    public init(_ named: [Lifetime] = [], other: Duration = .zero) { (self.named, self.other) = (named, other) }
 
-    /// The lifetime of a response with `status`. A 206 is part of a 200 (RFC 9111 §3.3).
-    func seconds(for status: Status) -> UInt32 {
+    /// The lifetime of a response with `status`, in nanoseconds. A 206 is part of a 200 (RFC 9111 §3.3).
+    func nanoseconds(for status: Status) -> Int64 {
         let status = status == .partialContent ? .ok : status
-        for lifetime in named where lifetime.status == status { return lifetime.seconds }
-        return other
+        let duration = named.first { $0.status == status }?.duration ?? other
+        let (seconds, attoseconds) = duration.components
+        return seconds &* 1_000_000_000 &+ attoseconds / 1_000_000_000
+    }
+
+    /// Whether a response with `status` has one though it says nothing at all, not even `public`: where a guess would be
+    /// allowed, and for a redirection that the operator has named, as `needsName` says.
+    func apply(to status: Status) -> Bool {
+        if Freshness.isHeuristicallyCacheable(status) { return true }
+        return Self.needsName(status) && named.contains { $0.status == status }
     }
 
     /// Whether a response with `status` may have one though it says nothing at all, not even `public` (RFC 9111 §3,
     /// §4.2.2).
     public static func mayHave(_ status: Status) -> Bool {
-        status != .partialContent && Freshness.isHeuristicallyCacheable(status)
+        guard status != .partialContent, !status.concernsRequest else { return false }
+        return Freshness.isHeuristicallyCacheable(status) || needsName(status)
     }
+
+    /// 302 and 307: RFC 9111 §3 has them stored only if they say so themselves. Many origins send nothing with them, and
+    /// the operator knows whether they lead all clients to the same place; so the operator must name them.
+    static func needsName(_ status: Status) -> Bool { status.code == 302 || status.code == 307 }
 }

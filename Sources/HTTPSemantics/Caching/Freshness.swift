@@ -14,32 +14,34 @@ public enum LifetimeSource: UInt8, Sendable {
 /// The arithmetic of RFC 9111 §4.2.1 to §4.2.3, apart from where its numbers come from.
 enum Freshness {
     /// §4.2.1: the first of `s-maxage`, `max-age`, `Expires` − `Date` that is there, else a heuristic, else the
-    /// operator's default for the status.
+    /// operator's default for the status. In nanoseconds: of these only the default can be other than whole seconds.
     static func lifetime(
         of status: Status, _ directives: ResponseDirectives, isTargeted: Bool, fields: FieldView, date: Int64,
         now: Int64, policy: CachingPolicy
-    ) -> (seconds: UInt32, source: LifetimeSource) {
-        if let seconds = directives.sharedMaxAge { return (seconds, .sharedMaxAge) }
-        if let seconds = directives.maxAge { return (seconds, .maxAge) }
+    ) -> (nanoseconds: Int64, source: LifetimeSource) {
+        if let seconds = directives.sharedMaxAge { return (DeltaSeconds.nanoseconds(seconds), .sharedMaxAge) }
+        if let seconds = directives.maxAge { return (DeltaSeconds.nanoseconds(seconds), .maxAge) }
         // RFC 9213 §2.2: with a targeted field, Expires is ignored like Cache-Control.
         if !isTargeted, let value = fields.firstValue(of: .expires) {
             // §5.3: what is no date, `0` first of all, lies in the past.
             guard let expires = HTTPDate.parse(value, now: now) else { return (0, .expires) }
-            return (DeltaSeconds.saturating(expires &- date), .expires)
+            return (DeltaSeconds.nanoseconds(DeltaSeconds.saturating(expires &- date)), .expires)
         }
-        guard isHeuristicallyCacheable(status) || directives.contains(.public) else { return (0, .none) }
-        let seconds: UInt32
-        if fields.contains(.lastModified) {
-            // One that is not in the past is stamped on whatever is made anew each time.
-            guard let modified = fields.firstDate(of: .lastModified, now: now), modified < date else {
-                return (0, .none)
-            }
-            let fraction = (date - modified) * Int64(min(policy.heuristicPercent, 100)) / 100
-            seconds = min(DeltaSeconds.saturating(fraction), policy.heuristicLimit)
-        } else {
-            seconds = policy.defaultLifetimes.seconds(for: status)
+        let mayBeGuessed = isHeuristicallyCacheable(status) || directives.contains(.public)
+        if mayBeGuessed, let seconds = guess(fields, date: date, now: now, policy: policy), seconds > 0 {
+            return (DeltaSeconds.nanoseconds(seconds), .heuristic)
         }
-        return seconds == 0 ? (0, .none) : (seconds, .heuristic)
+        guard mayBeGuessed || policy.defaultLifetimes.apply(to: status) else { return (0, .none) }
+        let nanoseconds = policy.defaultLifetimes.nanoseconds(for: status)
+        return nanoseconds == 0 ? (0, .none) : (nanoseconds, .heuristic)
+    }
+
+    /// §4.2.2: a share of the time since `Last-Modified`, in seconds. None without one, or with one that is not in the
+    /// past: that is stamped on whatever is made anew each time.
+    private static func guess(_ fields: FieldView, date: Int64, now: Int64, policy: CachingPolicy) -> UInt32? {
+        guard let modified = fields.firstDate(of: .lastModified, now: now), modified < date else { return nil }
+        let fraction = (date - modified) * Int64(min(policy.heuristicPercent, 100)) / 100
+        return min(DeltaSeconds.saturating(fraction), policy.heuristicLimit)
     }
 
     /// §4.2.2 and RFC 9110 §15.1: the statuses that may be given a heuristic lifetime.

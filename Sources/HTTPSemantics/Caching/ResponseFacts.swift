@@ -58,7 +58,7 @@ public struct ResponseFacts: Sendable, Equatable {
     public private(set) var flags: Flags
     /// Where its lifetime comes from.
     public let lifetimeSource: LifetimeSource
-    /// Seconds (RFC 9111 §4.2.1).
+    /// Seconds (RFC 9111 §4.2.1), rounded up: 0 is none at all. `freshUntil` is exact.
     public let lifetime: UInt32
     /// Seconds past the lifetime for which it may be served while a refresh runs (RFC 5861 §3).
     public let staleWhileRevalidate: UInt32
@@ -94,15 +94,17 @@ public struct ResponseFacts: Sendable, Equatable {
         self.responseTime = responseTime
         self.date = date
         lastModified = modified ?? .min
-        (lifetime, lifetimeSource) = Freshness.lifetime(
+        let nanoseconds: Int64
+        (nanoseconds, lifetimeSource) = Freshness.lifetime(
             of: status, directives, isTargeted: targeted != nil, fields: fields, date: date, now: responseTime.wall,
             policy: policy
         )
+        lifetime = DeltaSeconds.saturating((nanoseconds &+ 999_999_999) / 1_000_000_000)
         born = Freshness.birth(
             ageValue: age ?? Freshness.ageValue(of: fields), date: statedDate,
             requestTime: requestTime, responseTime: responseTime, trustsDate: policy.trustsDate
         )
-        freshUntil = born + DeltaSeconds.nanoseconds(lifetime)
+        freshUntil = born + nanoseconds
         staleWhileRevalidate = directives.staleWhileRevalidate ?? policy.staleWhileRevalidate
         staleIfError = directives.staleIfError ?? policy.staleIfError
         flags = Self.flags(directives, fields, isTargeted: targeted != nil, hasLastModified: modified != nil, policy)

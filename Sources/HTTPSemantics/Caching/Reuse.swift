@@ -47,8 +47,9 @@ extension ResponseFacts {
 
         if isFresh {
             let ttl = lifetime &- min(age, lifetime)
-            // §5.2.1.3: the lifetime is no less than the age plus min-fresh.
-            return ttl >= request.minFresh ? .fresh(age: age, ttl: ttl) : .validate(.requestAge)
+            // §5.2.1.3: the lifetime is no less than the age plus min-fresh, and `ttl` may be rounded up.
+            let needed = hasWholeSeconds ? request.minFresh : request.minFresh &+ 1
+            return ttl >= needed ? .fresh(age: age, ttl: ttl) : .validate(.requestAge)
         }
         guard !forbidsStale, request.minFresh == 0 else { return .validate(.stale) }
         let overdue = overdue(at: now)
@@ -62,6 +63,9 @@ extension ResponseFacts {
     /// same.
     @inlinable
     func isFresh(at now: Moment) -> Bool { lifetime > 0 && now.monotonic < freshUntil }
+
+    /// Whether its lifetime was not rounded up.
+    private var hasWholeSeconds: Bool { freshUntil &- born == DeltaSeconds.nanoseconds(lifetime) }
 
     /// Seconds since it went stale, rounded up: what may be served a second longer may not be a moment after that.
     func overdue(at now: Moment) -> UInt32 {

@@ -59,7 +59,8 @@ extension ResponseFacts {
             return .doNotStore(.method)
         }
         if let reason = prohibition(answering: request, policy: policy) { return .doNotStore(.prohibited(reason)) }
-        guard contains(.public) || lifetimeSource.isExplicit || Freshness.isHeuristicallyCacheable(status) else {
+        // A lifetime that nobody stated is one that may be guessed, or that the operator gave the status.
+        guard contains(.public) || lifetimeSource != .none || Freshness.isHeuristicallyCacheable(status) else {
             return .doNotStore(.notCacheable)
         }
         guard isWorthKeeping else { return .doNotStore(.noFreshness) }

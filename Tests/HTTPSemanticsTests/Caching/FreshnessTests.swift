@@ -125,29 +125,35 @@ struct FreshnessTests {
         #expect(facts("Last-Modified: {-99}", policy: policy).lifetime == 99)
         policy.heuristicPercent = 0
         #expect(facts("Last-Modified: {-1000}", policy: policy).lifetime == 0)
+        policy.defaultLifetimes = DefaultLifetimes(other: .seconds(7))
+        #expect(facts("Last-Modified: {-1000}", policy: policy).lifetime == 7, "no heuristic applies")
+        (policy.heuristicPercent, policy.heuristicLimit) = (10, 0)
+        #expect(facts("Last-Modified: {-1000}", policy: policy).lifetime == 7)
     }
 
     static let defaults: [Row<Lifetime>] = [
         Row("nothing to guess by", "Date: {0}", Lifetime(60, .heuristic)),
-        Row("not beside a wrong Last-Modified", "Last-Modified: yesterday", Lifetime(0, .none)),
-        Row("not beside Last-Modified equal to Date", "Date: {0}\nLast-Modified: {0}", Lifetime(0, .none)),
+        Row("a wrong Last-Modified is nothing", "Last-Modified: yesterday", Lifetime(60, .heuristic)),
+        Row("nor is one equal to Date", "Date: {0}\nLast-Modified: {0}", Lifetime(60, .heuristic)),
+        Row("nor one after it", "Date: {0}\nLast-Modified: {500}", Lifetime(60, .heuristic)),
         Row("a guess goes first", "Date: {0}\nLast-Modified: {-1000}", Lifetime(100, .heuristic)),
-        Row("one that is too short for a second as well", "Date: {0}\nLast-Modified: {-9}", Lifetime(0, .none)),
+        Row("one that is short as well", "Date: {0}\nLast-Modified: {-10}", Lifetime(1, .heuristic)),
+        Row("not one of no second", "Date: {0}\nLast-Modified: {-9}", Lifetime(60, .heuristic)),
         Row("not beside max-age", "Cache-Control: max-age=0", Lifetime(0, .maxAge)),
         Row("not beside Expires", "Expires: 0", Lifetime(0, .expires)),
     ]
 
     @Test(arguments: defaults)
-    func `the operator's default is for responses that give nothing to guess by`(row: Row<Lifetime>) {
+    func `the operator's default is for what states no lifetime and gives none to guess`(row: Row<Lifetime>) {
         var policy = CachingPolicy()
-        policy.defaultLifetimes = DefaultLifetimes(other: 60)
+        policy.defaultLifetimes = DefaultLifetimes(other: .seconds(60))
         #expect(Lifetime(facts(row.fields, policy: policy)) == row.expected)
     }
 
     @Test(arguments: statuses)
     func `the operator's default is for the statuses that may be guessed about`(status: UInt16, allowed: Bool) {
         var policy = CachingPolicy()
-        policy.defaultLifetimes = DefaultLifetimes(other: 60)
+        policy.defaultLifetimes = DefaultLifetimes(other: .seconds(60))
         #expect(facts("Date: {0}", status: status, policy: policy).lifetime == (allowed ? 60 : 0))
     }
 
@@ -156,32 +162,57 @@ struct FreshnessTests {
         ("", 410, Lifetime(7, .heuristic)), ("", 203, Lifetime(7, .heuristic)),
         // Part of a 200.
         ("Content-Range: bytes 0-1/2", 206, Lifetime(60, .heuristic)),
-        // What is not to be guessed about is named in vain.
-        ("", 302, Lifetime(0, .none)), ("", 500, Lifetime(0, .none)), ("", 304, Lifetime(0, .none)),
+        // Named.
+        ("", 302, Lifetime(9, .heuristic)), ("Date: {0}\nLast-Modified: {-1000}", 302, Lifetime(9, .heuristic)),
+        ("Cache-Control: max-age=0", 302, Lifetime(0, .maxAge)),
+        // What is not to be guessed about is named in vain, and not among the others.
+        ("", 303, Lifetime(0, .none)), ("", 307, Lifetime(0, .none)), ("", 500, Lifetime(0, .none)),
+        ("", 304, Lifetime(0, .none)),
         // RFC 9111 §5.2.2.9
         ("Cache-Control: public", 302, Lifetime(9, .heuristic)),
         ("Cache-Control: public", 500, Lifetime(7, .heuristic)),
         ("Cache-Control: max-age=1", 404, Lifetime(1, .maxAge)), ("Expires: 0", 404, Lifetime(0, .expires)),
         ("Date: {0}\nLast-Modified: {-1000}", 404, Lifetime(100, .heuristic)),
-        ("Date: {0}\nLast-Modified: {0}", 404, Lifetime(0, .none)),
+        ("Date: {0}\nLast-Modified: {0}", 404, Lifetime(5, .heuristic)),
     ]
 
     @Test(arguments: byStatus)
     func `the operator's default may differ by status`(fields: String, status: UInt16, expected: Lifetime) {
         var policy = CachingPolicy()
         policy.defaultLifetimes = DefaultLifetimes(
-            [(200, 60), (404, 5), (301, 0), (302, 9)].map { DefaultLifetimes.Lifetime(Status($0.0), $0.1) }, other: 7)
+            [(200, 60), (404, 5), (301, 0), (302, 9), (303, 9)].map {
+                DefaultLifetimes.Lifetime(Status($0.0), .seconds($0.1))
+            }, other: .seconds(7))
         #expect(Lifetime(facts(fields, status: status, policy: policy)) == expected)
     }
 
     @Test func `a freshened response keeps the lifetime of its own status`() {
         var policy = CachingPolicy()
-        policy.defaultLifetimes = DefaultLifetimes([DefaultLifetimes.Lifetime(Status(404), 5)])
+        policy.defaultLifetimes = DefaultLifetimes([DefaultLifetimes.Lifetime(Status(404), .seconds(5))])
         let update = head("ETag: \"a\"")
         let freshened = ResponseFacts(
             freshened: facts("ETag: \"a\"", status: 404, policy: policy), head: update.view, by: update.view,
             requestTime: arrival, responseTime: arrival, policy: policy)
         #expect(Lifetime(freshened) == Lifetime(5, .heuristic))
+    }
+
+    @Test func `a default of less than a second counts to the nanosecond, and as a second where seconds are told`() {
+        var policy = CachingPolicy()
+        policy.defaultLifetimes = DefaultLifetimes(other: .milliseconds(500))
+        let response = facts("Date: {0}", policy: policy)
+        func at(_ milliseconds: Int64) -> Moment {
+            Moment(monotonic: arrival.monotonic + milliseconds * 1_000_000, wall: arrival.wall)
+        }
+        #expect(response.isFresh(at: at(499)) && !response.isFresh(at: at(500)))
+        #expect(response.lifetime == 1 && response.timeToLive(at: at(0)) == 1)
+        #expect(
+            response.reuse(for: request("Cache-Control: min-fresh=0, max-stale"), at: at(0)) == .fresh(age: 0, ttl: 1))
+        #expect(response.reuse(for: request("Cache-Control: min-fresh=1"), at: at(0)) == .validate(.requestAge))
+        policy.defaultLifetimes = DefaultLifetimes(other: .milliseconds(2500))
+        let longer = facts("Date: {0}", policy: policy)
+        #expect(longer.lifetime == 3 && longer.isFresh(at: at(2499)) && !longer.isFresh(at: at(2500)))
+        #expect(longer.reuse(for: request("Cache-Control: min-fresh=2"), at: at(0)) == .fresh(age: 0, ttl: 3))
+        #expect(longer.reuse(for: request("Cache-Control: min-fresh=3"), at: at(0)) == .validate(.requestAge))
     }
 
     @Test func `fresh is what is younger than its lifetime, to the nanosecond`() {

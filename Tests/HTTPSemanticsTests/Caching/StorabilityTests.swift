@@ -162,6 +162,17 @@ struct StorabilityTests {
         #expect(verdict("Cache-Control: must-understand, no-store, max-age=9", status: status) == expected)
     }
 
+    @Test func `a redirection that the operator gives a lifetime by name is stored`() {
+        var policy = CachingPolicy()
+        policy.defaultLifetimes = DefaultLifetimes(
+            [DefaultLifetimes.Lifetime(Status(302), .seconds(9))], other: .seconds(60))
+        #expect(verdict("", status: 302, policy: policy) == .store)
+        #expect(verdict("", status: 307, policy: policy) == .doNotStore(.notCacheable))
+        #expect(verdict("Cache-Control: private", status: 302, policy: policy) == .doNotStore(.prohibited(.private)))
+        #expect(verdict("Set-Cookie: a=b", status: 302, policy: policy) == .doNotStore(.prohibited(.setCookie)))
+        #expect(verdict("Cache-Control: max-age=0", status: 302, policy: policy) == .doNotStore(.noFreshness))
+    }
+
     @Test(arguments: HTTPSemantics.Method.allCases)
     func `only GET's answers are stored`(method: HTTPSemantics.Method) {
         let expected: Storability = method == .get ? .store : .doNotStore(.method)
