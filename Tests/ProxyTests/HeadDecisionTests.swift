@@ -48,6 +48,7 @@ import Testing
         Row("GET /x", fresh, "everyone, stored", length: nil),
         Row("GET /x", fresh, "everyone, stored", length: limit),
         Row("GET /x", status: 404, fresh, "everyone, stored"),
+        Row("GET /x", status: 400, fresh, "everyone, stored"),
         Row("GET /x", fresh, "everyone, stored", where: .coalescingOff),
         Row("GET /x", "ETag: \"a\"", "whileArriving, stored"),
         Row("GET /x", "Cache-Control: max-age=0\nETag: \"a\"", "waitersOnly, stored"),
@@ -90,7 +91,9 @@ import Testing
         Row("GET /x\nContent-Length: 5", fresh, "everyone, request-content, forSharing"),
         Row("GET /x\nIf-Match: \"a\"", status: 404, fresh, "everyone, request-condition, forSharing"),
         Row("GET /x\nIf-Match: \"a\"", fresh, "everyone, stored"),
-        Row("GET /x", status: 412, fresh, "everyone, request-condition, forSharing"),
+        Row("GET /x", status: 412, fresh, "nobody: status, request-condition, window"),
+        Row("GET /x", status: 429, "Cache-Control: public, max-age=60", "nobody: status, status, window"),
+        Row("GET /x", status: 400, "ETag: \"a\"", "nobody: status, status, window"),
         Row("GET /x", status: 416, fresh, "nobody: range, request-condition, window"),
         Row("GET /x", fresh, "everyone, too-large, window", length: limit + 1),
         Row("GET /x", fresh, "everyone, outdated, forSharing", given: .outdatedGroup),
@@ -161,10 +164,12 @@ import Testing
     }
 
     private static let remembered: [NotSharedReason] =
-        [Prohibition.noStore, .private, .authorization, .setCookie, .varyStar, .varyForwarded].map { .prohibited($0) }
+        [Prohibition.noStore, .private, .authorization, .setCookie, .varyStar, .varyForwarded, .status].map {
+            .prohibited($0)
+        }
         + [.noCache, .mustRevalidate, .notCacheable, .serverError, .part]
     private static let forgotten: [NotSharedReason] =
-        [Prohibition.passCookie, .status, .requestNoStore].map { .prohibited($0) } + [.method, .search, .unlike]
+        [Prohibition.passCookie, .requestNoStore].map { .prohibited($0) } + [.method, .search, .unlike]
 
     static let memories: [Memory] =
         remembered.map { Memory(sharing: .nobody($0), expected: $0) }
@@ -177,8 +182,10 @@ import Testing
                 sharing: .nobody(.range), request: "GET /x\nRange: bytes=0-9", changes: [.asksForParts], expected: nil),
             Memory(sharing: .nobody(.noCache), request: "HEAD /x", expected: nil),
             // They speak of the request, unless they do so of each.
-            Memory(sharing: .nobody(.notCacheable), status: 429, expected: nil),
-            Memory(sharing: .nobody(.notCacheable), status: 429, wasReleased: true, expected: .notCacheable),
+            Memory(sharing: .nobody(.prohibited(.status)), status: 429, expected: nil),
+            Memory(
+                sharing: .nobody(.prohibited(.status)), status: 429, wasReleased: true,
+                expected: .prohibited(.status)),
         ]
 
     @Test(arguments: memories) func `later requests fetch alone for a while where theirs will fare no better`(
@@ -190,6 +197,19 @@ import Testing
         let reason = row.sharing.reasonToRemember(
             Status(row.status), for: plan, plan.method(for: request), leaderWasReleased: row.wasReleased)
         #expect(reason == row.expected)
+    }
+
+    @Test func `what two clients were told about themselves is not remembered as long as what is told of a page`() {
+        let (second, twoMinutes) = (1_000_000_000 as Int64, 120_000_000_000 as Int64)
+        func memory(_ reason: NotSharedReason, _ status: UInt16, atMost limit: Int64) -> Int64 {
+            reason.memory(after: Status(status), atMost: limit)
+        }
+        #expect(memory(.prohibited(.private), 200, atMost: twoMinutes) == twoMinutes)
+        #expect(memory(.notCacheable, 403, atMost: twoMinutes) == twoMinutes)
+        #expect(memory(.prohibited(.status), 429, atMost: twoMinutes) == 5 * second)
+        #expect(memory(.prohibited(.authorization), 401, atMost: twoMinutes) == 5 * second)
+        #expect(memory(.prohibited(.status), 429, atMost: 0) == 0)
+        #expect(memory(.serverError, 503, atMost: twoMinutes) == second)
     }
 
     // MARK: Deciding

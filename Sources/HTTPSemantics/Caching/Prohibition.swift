@@ -34,10 +34,12 @@ extension ResponseFacts {
         if request.hasPassCookie { return .passCookie }
         // §3: final; 206 and 304 only as far as understood, and a 304 is no response of its own.
         if status.isInformational || status == .notModified { return .status }
-        if contains(.mustUnderstand), !Self.isUnderstood(status) { return .status }
+        // §5.2.2.3: all that caches must do with the registered ones is done here.
+        if contains(.mustUnderstand), !status.isRegistered { return .status }
         if request.directives.noStore { return .requestNoStore }
         // Before what the response says: to this client alone, so that it is no word about what others get.
         if request.hasAuthorization, !contains(.allowsAuthorized) { return .authorization }
+        if isForOneRequest { return .status }
         // §5.2.2.3: a cache that understands `must-understand` and the status ignores `no-store`.
         if contains(.noStore), !contains(.mustUnderstand) { return .noStore }
         if contains(.private) { return .private }
@@ -55,12 +57,12 @@ extension ResponseFacts {
         }
     }
 
-    /// The final statuses of RFC 9110 §15 and of RFCs 4918, 5842, 6585, 7725, 8470: all that caches must do with
-    /// them is done here.
-    private static func isUnderstood(_ status: Status) -> Bool {
-        switch status.code {
-        case 200...208, 226, 300...305, 307, 308, 400...417, 421...426, 428, 429, 431, 451, 500...508, 511: true
-        default: false
-        }
+    /// RFC 6585 §3 to §6: 428, 429, 431 and 511 "MUST NOT be stored by a cache". Nor are other answers about one
+    /// request for anybody else, whatever they say: many origins give all that they send the same `Cache-Control`, and
+    /// a client with a wrong request could have it answer everybody's. Where the status may be about the resource too,
+    /// a lifetime that the origin states is its word that it is. What 416 is for, `sharing` says.
+    private var isForOneRequest: Bool {
+        guard status.concernsRequest, status != .rangeNotSatisfiable else { return false }
+        return !(status.mayConcernResource && lifetimeSource.isExplicit && lifetime > 0)
     }
 }

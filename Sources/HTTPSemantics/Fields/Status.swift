@@ -12,10 +12,35 @@ public struct Status: Sendable, Hashable, BitwiseCopyable {
     @inlinable public var isServerError: Bool { code >= 500 }
 
     /// Whether it is about one request as it came, or about its client, and says nothing of the resource that others
-    /// ask for.
+    /// ask for:
+    ///
+    /// | what it is about | statuses | source |
+    /// | --- | --- | --- |
+    /// | the client's credentials | 401, 407 | RFC 9110 §15.5.2, §15.5.8 |
+    /// | how often the client asks, or where it is | 429, 511 | RFC 6585 §4, §6 |
+    /// | the length of the target or of the fields | 414, 431 | RFC 9110 §15.5.15, RFC 6585 §5 |
+    /// | the content, or that there is none | 411, 413, 415, 422 | RFC 9110 §15.5.12, §15.5.14, §15.5.16, §15.5.21 |
+    /// | fields with a wish, a condition or a range | 406, 412, 416, 417, 426, 428 | RFC 9110 §15.5, RFC 6585 §3 |
+    /// | the connection that it came on | 408, 421, 425 | RFC 9110 §15.5.9, §15.5.20, RFC 8470 §5.2 |
+    /// | anything else that is wrong with it | 400, and 4xx that nobody registered (RFC 9110 §15) | RFC 9110 §15.5.1 |
     public var concernsRequest: Bool {
         switch code {
-        case 400, 406, 408, 411, 412, 413, 414, 415, 416, 417, 421, 422, 425, 426, 428, 429, 431: true
+        case 401, 406, 407, 408, 411, 412, 413, 414, 415, 416, 417, 421, 422, 425, 426, 428, 429, 431, 511: true
+        default: isBadRequest
+        }
+    }
+
+    /// Whether it concerns a request and may concern the resource as well: that there is no such parameter, say. 400,
+    /// 422, with which some frameworks answer a wrong query, and each 4xx that is not registered: "equivalent to the
+    /// x00 status code of that class" (RFC 9110 §15).
+    public var mayConcernResource: Bool { code == 422 || isBadRequest }
+
+    private var isBadRequest: Bool { code == 400 || code / 100 == 4 && !isRegistered }
+
+    /// The final statuses of RFC 9110 §15 and of RFCs 4918, 5842, 6585, 7725, 8470.
+    public var isRegistered: Bool {
+        switch code {
+        case 200...208, 226, 300...305, 307, 308, 400...417, 421...426, 428, 429, 431, 451, 500...508, 511: true
         default: false
         }
     }

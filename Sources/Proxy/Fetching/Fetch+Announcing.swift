@@ -69,8 +69,11 @@ extension Fetch {
     private func announce(_ response: StoredResponse, _ sharing: Sharing, by operation: FetchOperation) {
         let separates = response.facts.contains(.separatesRequests)
         let isRemembered = separates && sharing.isForSeveral && tellsOthersApart(operation)
-        addAlias(for: response, of: operation, separates: isRemembered)
-        noteContradiction()
+        // What is about one request says nothing of how the requests for its key are told apart.
+        if sharing.isForSeveral || !response.facts.status.concernsRequest {
+            addAlias(for: response, of: operation, separates: isRemembered)
+            noteContradiction()
+        }
         // The marker first: who looks in between finds the operation or the marker, and leads no fetch in vain.
         switch sharing {
         case .nobody: rememberIfUnshareable(response, sharing)
@@ -83,10 +86,9 @@ extension Fetch {
     }
 
     func rememberIfUnshareable(_ response: StoredResponse, _ sharing: Sharing) {
-        if let reason = sharing.reasonToRemember(
-            response.facts.status, for: plan, method, leaderWasReleased: leaderWasReleased)
-        {
-            remember(reason)
+        let status = response.facts.status
+        if let reason = sharing.reasonToRemember(status, for: plan, method, leaderWasReleased: leaderWasReleased) {
+            remember(reason, after: status)
         }
     }
 
@@ -152,8 +154,9 @@ extension Fetch {
     // MARK: What is remembered
 
     /// For a while, requests with this key go by what was found out (`KeyMarkers`).
-    func remember(_ reason: NotSharedReason) {
-        let memory = reason == .serverError ? Self.errorMemory : worker.settings.coalescing.unshareableTTL.nanoseconds
+    /// - Parameter status: of the response that it was found out by, where that matters.
+    func remember(_ reason: NotSharedReason, after status: Status = .ok) {
+        let memory = reason.memory(after: status, atMost: worker.settings.coalescing.unshareableTTL.nanoseconds)
         worker.shared.store.mark(request.key, reason, until: worker.now + memory, at: worker.moment)
     }
 
@@ -173,8 +176,4 @@ extension Fetch {
     func rememberSeparation() {
         if worker.shared.store.resource(storeKey)?.separatesRequests(at: worker.moment) != true { remember(.unlike) }
     }
-
-    /// Where errors are not shared (`sharesErrors`): for this long each request tries on its own, in nanoseconds. The
-    /// origin may recover at any moment.
-    private static let errorMemory: Int64 = 1_000_000_000
 }

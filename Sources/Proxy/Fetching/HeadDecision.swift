@@ -128,15 +128,31 @@ extension Sharing {
 }
 
 extension NotSharedReason {
+    /// For how long it is remembered, in nanoseconds.
+    /// - Parameters:
+    ///   - status: of the response that it was found out by.
+    ///   - limit: `unshareable-ttl`.
+    func memory(after status: Status, atMost limit: Int64) -> Int64 {
+        if self == .serverError { return Self.errorMemory }
+        return status.concernsRequest ? min(limit, Self.requestErrorMemory) : limit
+    }
+
+    /// Where errors are not shared (`sharesErrors`): for this long each request tries on its own, in nanoseconds. The
+    /// origin may recover at any moment.
+    private static let errorMemory: Int64 = 1_000_000_000
+    /// Two requests in a row got an answer about themselves: perhaps all do, and for this long they do not wait for one
+    /// another, in nanoseconds. No longer: two clients, which may mean it, are no reason for each of all the others to
+    /// ask by itself.
+    private static let requestErrorMemory: Int64 = 5_000_000_000
+
     /// Whether the next response for the key will likely be no more shareable: worth remembering.
     fileprivate var isRemembered: Bool {
         switch self {
         case .prohibited(.noStore), .prohibited(.private), .prohibited(.authorization), .prohibited(.setCookie),
-            .prohibited(.varyStar),
-            .prohibited(.varyForwarded), .noCache, .mustRevalidate, .notCacheable, .serverError, .part:
+            .prohibited(.varyStar), .prohibited(.varyForwarded), .prohibited(.status), .noCache, .mustRevalidate,
+            .notCacheable, .serverError, .part:
             true
-        case .prohibited(.passCookie), .prohibited(.status), .prohibited(.requestNoStore), .method, .range, .search,
-            .unlike:
+        case .prohibited(.passCookie), .prohibited(.requestNoStore), .method, .range, .search, .unlike:
             false
         }
     }

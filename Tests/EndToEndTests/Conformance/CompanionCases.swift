@@ -305,7 +305,7 @@ extension Conformance {
                 .head(.fetched, .contains("Cache-Status", "; detail=method")))
             Case(
                 "Cache-Status: why it is not stored, a 412", .answers(412, fresh),
-                .get(.fetched, .contains("Cache-Status", "; detail=request-condition")))
+                .get(.fetched, .contains("Cache-Status", "; detail=status")))
             Case(
                 "Cache-Status: why it is not stored, its length",
                 .does(.head(200, fresh, "Content-Length: 1048577"), .text("x"), .close),

@@ -47,7 +47,6 @@ extension Differences {
             404 may be given a guessed lifetime
             405 may be given a guessed lifetime
             410 may be given a guessed lifetime
-            414 may be given a guessed lifetime
             501 may be given a guessed lifetime
             Last-Modified in the future
             Pragma: no-cache does not keep from guessing
@@ -67,7 +66,6 @@ extension Differences {
             403 is stored when its lifetime is explicit
             405 is stored when its lifetime is explicit
             418 is stored when its lifetime is explicit
-            429 is stored when its lifetime is explicit
             451 is stored when its lifetime is explicit
             499 is stored when its lifetime is explicit
             500 is stored when its lifetime is explicit

@@ -91,7 +91,6 @@ extension Differences {
             404 may be given a guessed lifetime
             405 may be given a guessed lifetime
             410 may be given a guessed lifetime
-            414 may be given a guessed lifetime
             501 may be given a guessed lifetime
             Last-Modified in the future
             Pragma: no-cache does not keep from guessing

@@ -113,8 +113,7 @@ struct SharingTests {
     static let statuses: [(UInt16, String, Sharing)] = [
         (404, "", .whileArriving), (301, "", .whileArriving),
         (404, "Cache-Control: max-age=9", .everyone), (302, "Cache-Control: max-age=9", .everyone),
-        (302, "", .nobody(.notCacheable)), (403, "", .nobody(.notCacheable)), (401, "", .nobody(.notCacheable)),
-        (429, "", .nobody(.notCacheable)),
+        (302, "", .nobody(.notCacheable)), (403, "", .nobody(.notCacheable)),
         (500, "", .waitersOnly), (502, "", .waitersOnly), (503, "", .waitersOnly),
         (503, "Vary: Accept", .waitersOnly), (503, "Cache-Control: max-age=9", .everyone),
         (503, "Cache-Control: no-store", .nobody(.prohibited(.noStore))),
@@ -126,6 +125,58 @@ struct SharingTests {
         (103, "", .nobody(.prohibited(.status))),
         (599, "Cache-Control: must-understand, max-age=9", .nobody(.prohibited(.status))),
     ]
+
+    /// RFC 6585 §3 to §6 of the first four; RFC 9110 §15.5, RFC 8470 §5.2.
+    static let aboutOneRequest: [UInt16] = [
+        428, 429, 431, 511, 401, 406, 407, 408, 411, 412, 413, 414, 415, 417, 421, 425, 426,
+    ]
+
+    @Test(arguments: aboutOneRequest)
+    func `what is about one request is for nobody else, and never stored, whatever it says`(status: UInt16) {
+        var policy = CachingPolicy()
+        policy.setCookie = .always
+        policy.defaultLifetimes = DefaultLifetimes(
+            [DefaultLifetimes.Lifetime(Status(status), .seconds(9))], other: .seconds(9))
+        for fields in [
+            "", "Cache-Control: max-age=9", "Cache-Control: public, s-maxage=9", "Cache-Control: public",
+            "Cache-Control: must-understand, no-store, max-age=9", "Last-Modified: {-1000}", "Date: {0}\nExpires: {9}",
+            "CDN-Cache-Control: public, max-age=9", "Cache-Control: stale-if-error=9\nETag: \"a\"",
+        ] {
+            let facts = facts(fields, status: status, policy: policy)
+            let sharing = facts.sharing(answering: .plainGet, policy: policy)
+            let storability = facts.storability(answering: .plainGet, answersTarget: false, policy: policy)
+            #expect(sharing == .nobody(.prohibited(.status)), "\(fields)")
+            #expect(storability == .doNotStore(.prohibited(.status)), "\(fields)")
+            #expect(!facts.supersedesStored)
+        }
+    }
+
+    /// 400, 422, and what nobody registered, which counts as 400 (RFC 9110 §15).
+    @Test(arguments: [400, 422, 418, 494, 499] as [UInt16])
+    func `what may be about the resource as well is for others where a lifetime says so`(status: UInt16) {
+        var policy = CachingPolicy()
+        policy.defaultLifetimes = DefaultLifetimes(other: .seconds(9))
+        for fields in ["Cache-Control: max-age=9", "Cache-Control: s-maxage=9", "Date: {0}\nExpires: {9}"] {
+            #expect(
+                facts(fields, status: status, policy: policy).sharing(answering: .plainGet, policy: policy) == .everyone
+            )
+        }
+        for fields in [
+            "", "Cache-Control: public", "Cache-Control: public, max-age=0", "Expires: 0", "Last-Modified: {-1000}",
+        ] {
+            let sharing = facts(fields, status: status, policy: policy).sharing(answering: .plainGet, policy: policy)
+            #expect(sharing == .nobody(.prohibited(.status)), "\(fields)")
+        }
+    }
+
+    @Test func `to Authorization it is no word about others, so that only such requests go by it`() {
+        let request = RequestFacts(method: .get, directives: .none, hasAuthorization: true, hasPassCookie: false)
+        let sharing = facts("Cache-Control: max-age=9", status: 401).sharing(
+            answering: request, policy: CachingPolicy())
+        #expect(sharing == .nobody(.prohibited(.authorization)))
+        let allowed = facts("Cache-Control: public, max-age=9", status: 429)
+        #expect(allowed.sharing(answering: request, policy: CachingPolicy()) == .nobody(.prohibited(.status)))
+    }
 
     @Test(arguments: statuses)
     func `what is no plain success is shared with care`(status: UInt16, fields: String, expected: Sharing) {

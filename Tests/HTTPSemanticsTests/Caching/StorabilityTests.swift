@@ -127,15 +127,14 @@ struct StorabilityTests {
         (200, .store, .store), (203, .store, .store), (204, .store, .store), (300, .store, .store),
         (301, .store, .store),
         (308, .store, .store), (404, .store, .store), (405, .store, .store), (410, .store, .store),
-        (414, .store, .store),
         (501, .store, .store),
         (201, .store, .doNotStore(.notCacheable)), (202, .store, .doNotStore(.notCacheable)),
         (302, .store, .doNotStore(.notCacheable)), (303, .store, .doNotStore(.notCacheable)),
-        (307, .store, .doNotStore(.notCacheable)), (400, .store, .doNotStore(.notCacheable)),
-        (403, .store, .doNotStore(.notCacheable)), (429, .store, .doNotStore(.notCacheable)),
+        (307, .store, .doNotStore(.notCacheable)), (400, .store, .doNotStore(.prohibited(.status))),
+        (403, .store, .doNotStore(.notCacheable)),
         (500, .store, .doNotStore(.notCacheable)), (502, .store, .doNotStore(.notCacheable)),
         (503, .store, .doNotStore(.notCacheable)), (504, .store, .doNotStore(.notCacheable)),
-        (299, .store, .doNotStore(.notCacheable)), (499, .store, .doNotStore(.notCacheable)),
+        (299, .store, .doNotStore(.notCacheable)), (499, .store, .doNotStore(.prohibited(.status))),
         (599, .store, .doNotStore(.notCacheable)),
         (100, .doNotStore(.prohibited(.status)), .doNotStore(.prohibited(.status))),
         (103, .doNotStore(.prohibited(.status)), .doNotStore(.prohibited(.status))),
@@ -143,7 +142,7 @@ struct StorabilityTests {
     ]
 
     @Test(arguments: statuses)
-    func `every final status is stored if its lifetime is explicit`(
+    func `every final status that is not about one request is stored if its lifetime is explicit`(
         status: UInt16, explicit: Storability, guessed: Storability
     ) {
         #expect(verdict("Cache-Control: max-age=9", status: status) == explicit)
@@ -152,6 +151,8 @@ struct StorabilityTests {
 
     static let understood: [(UInt16, Bool)] = [
         (200, true), (204, true), (301, true), (302, true), (404, true), (418, false), (451, true), (503, true),
+        // Understood, and so never stored (RFC 6585).
+        (428, false), (429, false), (431, false), (511, false),
         (299, false), (399, false), (499, false), (512, false), (599, false), (999, false),
     ]
 
