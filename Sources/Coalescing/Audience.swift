@@ -260,6 +260,15 @@ struct Audience<Value: Sendable>: Sendable {
         return !isClosed && isLive
     }
 
+    /// - Returns: whether this call closed it.
+    @inlinable
+    mutating func closeUnlessDelivered() -> Bool {
+        switch phase {
+        case .gathering: close()
+        case .delivered, .ended: false
+        }
+    }
+
     @inlinable
     var value: Value? {
         switch phase {

@@ -197,6 +197,14 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
         audience.withLock { $0.close() }
     }
 
+    /// Closes it, unless its value is there: for a wait that takes too long. As one step, so that nobody is kept from a
+    /// value that has come meanwhile. True if this call closed it.
+    @discardableResult
+    @inlinable
+    public nonisolated final func closeUnlessDelivered() -> Bool {
+        audience.withLock { $0.closeUnlessDelivered() }
+    }
+
     /// Cancels it if nobody waits for it or follows it, as one step: nobody can join in between. True if this call did.
     @discardableResult
     @inlinable

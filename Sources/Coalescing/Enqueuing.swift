@@ -42,23 +42,26 @@ extension OperationQueueManager {
     ///
     /// As one step for the identifier: `unless` is asked, and if it has an answer, that is all; otherwise the waiter
     /// joins the operation in flight; otherwise `make` gives a new one. An operation that is closed, or whose value the
-    /// waiter does not accept, is left to those it has, and the new one takes its place. One that is full is not
-    /// replaced: the answer is `.refused(.full, by:)`.
+    /// waiter does not accept, is left to those it has, and the new one takes its place. One that is full is replaced
+    /// only if the caller wants that; otherwise the answer is `.refused(.full, by:)`.
     ///
     /// - Parameters:
     ///   - identifier: what the work is; two calls with equal ones and the same `Op` ask for the same work.
     ///   - waiter: who is called back; `nil` if only the work matters (its token is `.none`).
     ///   - priority: the operation's priority is raised to it.
+    ///   - replacesFull: whether one that is full is closed and replaced: those whom it has no room for share the next.
     ///   - unless: a last look at where finished results are kept. Runs under the shard's lock, as `make` does.
     ///   - make: a new operation, not yet started, of exactly the class `Op`. Called only when one is needed.
     /// - Returns: What became of it. Nobody was called back on this stack, except on an `InlineQueue`. The operation
     ///   may have begun, and even ended, on this stack.
     @inlinable
     public func enqueue<Op: SharedOperation, Found>(
-        _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority = .normal, unless: () -> Found?,
-        make: () -> Op
+        _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority = .normal, replacesFull: Bool = false,
+        unless: () -> Found?, make: () -> Op
     ) -> Enqueued<Op, Found> {
-        enqueue(identifier, waiter: waiter, priority: priority, unless: unless, make: make, prepare: { _ in })
+        enqueue(
+            identifier, waiter: waiter, priority: priority, replacesFull: replacesFull, unless: unless, make: make,
+            prepare: { _ in })
     }
 
     /// `enqueue` without a place to look first.
@@ -122,8 +125,8 @@ extension OperationQueueManager {
     /// - Parameter prepare: called with a new operation after the lock and before it may begin.
     @inlinable
     func enqueue<Op: SharedOperation, Found>(
-        _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority, unless: () -> Found?,
-        make: () -> Op, prepare: (Op) -> Void
+        _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority, replacesFull: Bool = false,
+        unless: () -> Found?, make: () -> Op, prepare: (Op) -> Void
     ) -> Enqueued<Op, Found> {
         let name = InFlightName(identifier, ObjectIdentifier(Op.self))
         let shard = shard(for: name.hash)
@@ -132,11 +135,14 @@ extension OperationQueueManager {
             let entry = table[name]
             var isOver = false
             var replaces = false
+            var full: Op?
             if let current = entry?.operation as? Op {
                 switch current.shared.audience.withLock({ $0.join(waiter) }) {
                 case .joined(let seat): return .joined(current, current.shared.token(for: seat))
                 case .late(let seat, let value): return .late(current, current.shared.token(for: seat), value)
-                case .refused(.full): return .refused(.full, current)
+                case .refused(.full):
+                    guard replacesFull else { return .refused(.full, current) }
+                    full = current
                 case .refused(.finished): isOver = true
                 case .refused: replaces = true
                 }
@@ -150,6 +156,11 @@ extension OperationQueueManager {
                 return .refused(.foreign, operation)
             }
             InFlightShard.insert(operation, as: name, over: entry, ended: isOver, in: &table)
+            if let full {
+                // Who holds it joins it no more, either, when somebody leaves.
+                full.shared.close()
+                replaces = true
+            }
             switch operation.shared.audience.withLock({ $0.join(waiter, leads: true) }) {
             case .joined(let seat):
                 return .started(operation, operation.shared.token(for: seat), value: nil, replaces: replaces)

@@ -97,10 +97,13 @@ enum KeyTable {
         Key("enabled", \.proxy.coalescing.isEnabled, .flag, "off: every miss makes its own fetch."),
         Key(
             "max-waiters", \.proxy.coalescing.maxWaiters, .integer(1...10_000_000),
-            "Maximum number of requests waiting for one fetch."),
+            "Maximum number of requests waiting for, or reading, one fetch."),
         Key(
             "wait-timeout", \.proxy.coalescing.waitTimeout, .patience,
-            "How long a request waits for the fetch it joined, or for a slot for its own fetch."),
+            """
+            How long a request waits for the fetch it joined, or for a slot for its own fetch. A request that gave \
+            up such a wait for the next fetch (when-exceeded: pass) waits as long as that one takes.
+            """),
         Key(
             "overtake-after", \.proxy.coalescing.overtakeAfter, .patience,
             "If the origin has sent nothing for this long, the next request starts a new fetch instead of joining."),
@@ -115,10 +118,11 @@ enum KeyTable {
         Key(
             "when-exceeded", \.proxy.coalescing.whenExceeded, .word,
             """
-            What a request gets when it reaches max-waiters or wait-timeout. pass: its own fetch (after \
-            wait-timeout, a stale response is preferred if one may be used while the origin does not answer). \
-            stale: a stale response if one may be used, otherwise 503. 503: always 503. If memory or the \
-            upstream's queue is full, pass behaves like stale.
+            What a request gets when it reaches max-waiters or wait-timeout. pass: the next fetch, which all \
+            who reach the bound share (after wait-timeout, a stale response is preferred if one may be used while \
+            the origin does not answer). stale: a stale response if one may be used, otherwise 503. 503: always \
+            503. If memory or the upstream's queue is full, or the fetch still waits for a slot, pass behaves like \
+            stale.
             """),
         Key(
             "when-last-leaves", \.proxy.coalescing.whenLastLeaves, .word,

@@ -102,7 +102,7 @@ public struct CoalescingSettings: Sendable, Equatable {
     /// Requests that wait for one operation: a whole crowd, but not every connection there is.
     public var maxWaiters = 10_000
     /// How long a request waits for the head of a fetch it joined, or for its own fetch to begin. A leader whose fetch
-    /// has begun waits as long as that does.
+    /// has begun waits as long as that does, and so does a request that gave up such a wait before.
     public var waitTimeout: Duration = .seconds(30)
     /// Without a byte from the origin for this long, a fetch is overtaken: the next request starts another. Shorter
     /// than the time after which the upstream is given up (`UpstreamSettings.noProgressTimeout`), so that nobody queues
@@ -126,7 +126,8 @@ public struct CoalescingSettings: Sendable, Equatable {
 public enum BoundAction: String, Sendable, CaseIterable {
     /// A stale response when one is stored (RFC 9111 §4.2.4 permitting), else 503.
     case stale
-    /// A fetch of its own, under the origin's limit; where that is no way round the bound, as `stale`.
+    /// The next fetch for the same, which it shares with all others at the bound; where that is no way round the bound,
+    /// as `stale`.
     case pass
     /// 503 with `Retry-After`.
     case unavailable = "503"

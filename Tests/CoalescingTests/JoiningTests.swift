@@ -141,6 +141,25 @@ struct JoiningTests {
         #expect(manager.snapshot.refused == 1)
     }
 
+    @Test func `a full operation is replaced where the caller wants that, and takes nobody more`() throws {
+        let first = try #require(enqueue().operation)
+        first.waiterLimit = 1
+        func next() -> Enqueued<ManualOperation, Never> {
+            manager.enqueue("a", waiter: .logging(to: log), replacesFull: true, unless: { nil }) {
+                ManualOperation("a")
+            }
+        }
+        let second = next()
+        #expect(second.isStarted && second.operation !== first)
+        #expect(next().operation === second.operation)
+        first.waiterLimit = 9
+        #expect(first.join(.logging(to: log)).refusal == .closed)
+        #expect(manager.snapshot.replaced == 1 && manager.snapshot.refused == 0)
+        first.finish(.success(1))
+        second.operation?.finish(.success(2))
+        #expect(log.entries == [.value(1), .value(2), .value(2)])
+    }
+
     @Test func `an operation that was used before is not taken`() {
         let used = ManualOperation()
         used.start()

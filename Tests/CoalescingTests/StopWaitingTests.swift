@@ -114,4 +114,19 @@ struct StopWaitingTests {
         operation.leave(token)
         #expect(operation.phase == .cancelled)
     }
+
+    @Test func `what takes too long is closed, unless its value is there`() {
+        let operation = ManualOperation()
+        operation.start()
+        #expect(operation.closeUnlessDelivered())
+        #expect(!operation.closeUnlessDelivered(), "once")
+        #expect(operation.join(.logging(to: Log())).refusal == .closed)
+        let other = ManualOperation()
+        other.start()
+        other.deliver(5)
+        #expect(!other.closeUnlessDelivered())
+        #expect(other.join(.logging(to: Log())).token != nil)
+        other.finish()
+        #expect(!other.closeUnlessDelivered())
+    }
 }

@@ -56,7 +56,7 @@ import Testing
             try eventually("the fetch is under way") { origin.count("/x") == 1 }
             let client = try proxy.connect()
             try client.send(proxy.request("GET", "/x"))
-            try eventually("the other has a fetch of its own") { origin.count("/x") == 2 }
+            try eventually("the other leads the next") { origin.count("/x") == 2 }
             first.open()
             #expect(leader.finished()[0].interim.count == 1)
             second.open()

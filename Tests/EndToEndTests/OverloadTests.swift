@@ -323,7 +323,7 @@ import Testing
     struct Bound: Sendable {
         let whenExceeded: String
         let isStored: Bool
-        /// What those get who find ten waiting: a stale page, a page of their own, or 503.
+        /// What those get who find ten waiting: a stale page, the page of another fetch, or 503.
         let status: Int
         let body: String
         let fetches: Int
@@ -334,12 +334,12 @@ import Testing
         Bound(whenExceeded: "503", isStored: true, status: 503, body: "", fetches: 2),
         Bound(whenExceeded: "stale", isStored: false, status: 503, body: "", fetches: 1),
         Bound(whenExceeded: "stale", isStored: true, status: 200, body: "old", fetches: 2),
-        Bound(whenExceeded: "pass", isStored: false, status: 200, body: "own", fetches: 31),
-        Bound(whenExceeded: "pass", isStored: true, status: 200, body: "own", fetches: 32),
+        Bound(whenExceeded: "pass", isStored: false, status: 200, body: "next", fetches: 4),
+        Bound(whenExceeded: "pass", isStored: true, status: 200, body: "next", fetches: 5),
     ])
     func `over the limit of waiters, what the operator wants`(_ bound: Bound) throws {
         try scenario(.maxWaiters(10), .whenExceeded(bound.whenExceeded)) { origin, proxy in
-            let gate = Gate()
+            let (gate, next) = (Gate(), Gate())
             let first = bound.isStored ? 2 : 1
             origin.on("/x") { request in
                 if request.number < first {
@@ -348,12 +348,14 @@ import Testing
                 if request.number == first {
                     return [.gate(gate), .answer(200, "Cache-Control: max-age=0", body: "shared")]
                 }
-                return [.answer(200, "Cache-Control: max-age=0", body: "own")]
+                return [.gate(next), .answer(200, "Cache-Control: max-age=0", body: "next")]
             }
             if bound.isStored { try proxy.get("/x") }
             let leader = proxy.crowd(1, get: "/x")
             try eventually("the fetch is under way") { origin.count("/x") == first }
             let crowd = proxy.crowd(39, get: "/x")
+            if bound.whenExceeded == "pass" { try proxy.joined(first + 39) }
+            next.open()
             try eventually("who finds the fetch full has an answer") { crowd.pending == 9 }
             gate.open()
             let answers = leader.finished() + crowd.finished()

@@ -4,10 +4,11 @@ import Testing
 
 @Suite struct SharingHistoryTests {
     struct Row: Sendable {
-        /// R: released, F: too slow, or failed.
+        /// R: released, W: waited too long, F: failed.
         let events: String
         let isGivenUp: Bool
         let wasReleased: Bool
+        var hasWaited = false
     }
 
     @Test(arguments: [
@@ -17,10 +18,24 @@ import Testing
         Row(events: "F", isGivenUp: true, wasReleased: false),
         Row(events: "RF", isGivenUp: true, wasReleased: true),
         Row(events: "FR", isGivenUp: true, wasReleased: true),
+        Row(events: "W", isGivenUp: false, wasReleased: false, hasWaited: true),
+        Row(events: "WW", isGivenUp: false, wasReleased: false, hasWaited: true),
+        Row(events: "WR", isGivenUp: false, wasReleased: true, hasWaited: true),
+        Row(events: "RW", isGivenUp: false, wasReleased: true, hasWaited: true),
+        Row(events: "RWR", isGivenUp: true, wasReleased: true),
+        Row(events: "WF", isGivenUp: true, wasReleased: false),
+        Row(events: "FW", isGivenUp: true, wasReleased: false),
     ])
     func `it is given up once released twice, or after a failure, which is no release`(row: Row) {
         var history = SharingHistory.untried
-        for event in row.events { if event == "R" { history.noteRelease() } else { history.giveUp() } }
+        for event in row.events {
+            switch event {
+            case "R": history.noteRelease()
+            case "W": history.noteWait()
+            default: history.giveUp()
+            }
+        }
         #expect(history.isGivenUp == row.isGivenUp && history.wasReleased == row.wasReleased)
+        #expect(history.hasWaited == row.hasWaited)
     }
 }

@@ -88,15 +88,51 @@ import Testing
         #expect(leader.answer == "200 one")
     }
 
-    @Test func `one more than may wait fetches for itself, where the operator wants that`() throws {
-        let proxy = try TestProxy { $0.coalescing.maxWaiters = 1 }
-        let clients = try proxy.ask(times: 2)
-        #expect(clients[1].isWaiting)
-        proxy.run { proxy.origin.requestCount == 2 }
-        for _ in clients { proxy.origin.answer("one") }
+    @Test func `those for whom a fetch has no room share the next, where the operator wants that`() throws {
+        let proxy = try TestProxy { $0.coalescing.maxWaiters = 3 }
+        let clients = try proxy.ask(times: 8)
+        #expect(clients.allSatisfy { $0.isWaiting })
+        proxy.run { proxy.origin.requestCount == 3 }
+        for _ in 0..<3 { proxy.origin.answer("one") }
         proxy.run { clients.allSatisfy(\.hasEnded) }
-        #expect(clients.map(\.answer) == ["200 one", "200 one"])
-        #expect(proxy.counted(.coalescing(.alone)) == 1)
+        #expect(clients.allSatisfy { $0.answer == "200 one" })
+        #expect(proxy.counted(.coalescing(.led)) == 3)
+        #expect(proxy.counted(.coalescing(.refused)) == 0)
+    }
+
+    @Test func `who has waited too long joins or leads the next fetch, and waits as long as that takes`() throws {
+        let proxy = try TestProxy()
+        let leader = try proxy.ask()
+        let others = try proxy.ask(times: 5)
+        proxy.run { proxy.origin.requestCount == 1 }
+        for client in others { client.transaction?.waitedTooLong() }
+        // Their fetch has begun: nothing but its end ends their second wait.
+        for client in others { client.transaction?.waitedTooLong() }
+        let late = try proxy.ask()
+        proxy.run { proxy.origin.requestCount == 2 }
+        #expect(others.allSatisfy { $0.isWaiting })
+        late.transaction?.waitedTooLong()
+        proxy.run { proxy.origin.requestCount == 3 }
+        for number in 1...3 { proxy.origin.answer("\(number)", "Cache-Control: max-age=0") }
+        proxy.run { ([leader, late] + others).allSatisfy(\.hasEnded) }
+        #expect(leader.answer == "200 1" && late.answer == "200 3")
+        #expect(others.allSatisfy { $0.answer == "200 2" })
+        #expect(proxy.counted(.coalescing(.overtaken)) == 2)
+        #expect(proxy.counted(.coalescing(.alone)) == 0)
+    }
+
+    @Test func `who has waited too long joins the same fetch again if its response came in that moment`() throws {
+        let proxy = try TestProxy()
+        let leader = try proxy.ask()
+        let joined = try proxy.ask()
+        proxy.run { proxy.origin.requestCount == 1 }
+        proxy.origin.begin("one, ", of: 8)
+        proxy.run { leader.answer == "200 one, " && joined.answer == "200 one, " }
+        joined.transaction?.waitedTooLong()
+        proxy.origin.goOn("two")
+        proxy.run { leader.hasEnded && joined.hasEnded }
+        #expect(joined.answer == "200 one, two")
+        #expect(proxy.counted(.coalescing(.overtaken)) == 0)
     }
 
     @Test func `who joined and waited too long gets 503, and the leader still waits`() throws {

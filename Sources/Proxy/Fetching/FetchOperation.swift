@@ -59,6 +59,14 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
             })
     }
 
+    /// Whether it has got its slot, or has ended. Any thread; takes its lock.
+    nonisolated var hasBegun: Bool {
+        switch phase {
+        case .pending, .ready: false
+        case .executing, .finished, .cancelled: true
+        }
+    }
+
     /// How many wait for it or still read its response.
     nonisolated var clientCount: Int {
         plan.isShared ? waiterCount : hasLeader.load(ordering: .relaxed) ? 1 : 0

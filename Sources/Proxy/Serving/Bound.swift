@@ -1,31 +1,22 @@
 import Coalescing
-import HTTPSemantics
 
 /// A bound that a request has met: there is no fetch for it, or it has waited for one as long as it may.
 enum Bound {
     /// There is no memory for a fetch.
     case memory
-    /// It was not let in. `byOperation`: by a fetch that has all the waiters it may have; otherwise by the origin's
-    /// queue.
-    case refusal(Refusal, byOperation: Bool)
-    /// It has waited for too long. `hasJoined`: for a fetch that was not made for it.
-    case wait(hasJoined: Bool)
+    /// It was not let in: by a fetch that has all the waiters it may have, or by the origin's queue.
+    case refusal(Refusal)
+    /// It has waited for too long for the slot of a fetch, its own or one that it joined.
+    case slot
+    /// It has waited for too long for the response of a fetch that it joined.
+    case wait(FetchOperation)
 
     /// The word for `Cache-Status` and the log.
     var detail: StaticString {
         switch self {
         case .memory: "memory-full"
-        case .refusal(let refusal, _): refusal.name
-        case .wait: "wait-timeout"
-        }
-    }
-
-    /// Whether a fetch of its own avoids it. Nothing avoids full memory or a full queue.
-    var isOfOneFetch: Bool {
-        switch self {
-        case .memory: false
-        case .refusal(_, let byOperation): byOperation
-        case .wait(let hasJoined): hasJoined
+        case .refusal(let refusal): refusal.name
+        case .slot, .wait: "wait-timeout"
         }
     }
 
@@ -33,15 +24,7 @@ enum Bound {
     var isToldOnceForAll: Bool {
         switch self {
         case .memory: true
-        case .refusal, .wait: false
-        }
-    }
-
-    /// What it says of the origin: asked once more, that would keep the request waiting as long again.
-    var originFailure: OriginFailure? {
-        switch self {
-        case .memory, .refusal: nil
-        case .wait: .timeout
+        case .refusal, .slot, .wait: false
         }
     }
 }

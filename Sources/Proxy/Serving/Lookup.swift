@@ -18,8 +18,8 @@ struct Lookup {
         case shared
         /// A fetch for the request alone: coalescing is off.
         case coalescingOff
-        /// A fetch for the request alone: a shared one did not serve it, or took too long. Parts are not asked for
-        /// then.
+        /// A fetch for the request alone: shared ones did not serve it, or brought an error that is not shared. Parts
+        /// are not asked for then.
         case givenUp
     }
 

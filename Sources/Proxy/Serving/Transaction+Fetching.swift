@@ -36,6 +36,8 @@ extension Transaction {
         let store = worker.shared.store
         let result = fetches.enqueue(
             plan.key, waiter: waiter, priority: .normal,
+            // A new fetch needs memory.
+            replacesFull: worker.settings.coalescing.whenExceeded == .pass && !worker.isOverloaded,
             unless: { () -> Superseded? in
                 store.resource(request.key) != resource || worker.hasLearnt(about: request) ? .snapshot : nil
             },
@@ -60,9 +62,9 @@ extension Transaction {
             )
         case .joined:
             break
-        case .refused(let reason, let operation):
+        case .refused(let reason, _):
             worker.metrics.add(.coalescing(.refused))
-            meets(.refusal(reason, byOperation: operation != nil))
+            meets(.refusal(reason))
         }
     }
 
@@ -77,7 +79,7 @@ extension Transaction {
     /// fetched under the key, it is ended or closed.
     /// - Returns: false, with nothing done, when the table must be asked.
     func joinCrowd() -> Bool {
-        guard sharingHistory == .untried, let crowd = worker.crowd,
+        guard sharingHistory.looksLikeAnyOther, let crowd = worker.crowd,
             crowd.latestHead === request.sharedHead || (crowd.isFor(request) && isOrdinary)
         else { return false }
         if let seat = crowd.join(self) {

@@ -97,10 +97,14 @@ extension Transaction {
     /// Does what the operator wants at a bound.
     func meets(_ bound: Bound) {
         switch worker.settings.coalescing.whenExceeded {
-        case .pass where bound.isOfOneFetch && !sharingHistory.isGivenUp:
-            guard let failure = bound.originFailure, let stale = standIn(on: failure) else { return lookAgainAlone() }
-            return serve(stale, detail: bound.detail)
-        case .pass, .stale:
+        case .pass:
+            if case .wait(let operation) = bound {
+                // Another fetch would keep it waiting as long again.
+                if let stale = standIn(on: .timeout) { return serve(stale, detail: bound.detail) }
+                return lookAgainForNext(after: operation)
+            }
+            fallthrough
+        case .stale:
             if let stale = standIn(on: .overloaded) { return serve(stale, detail: bound.detail) }
         case .unavailable: break
         }

@@ -80,18 +80,28 @@ extension Transaction: TurnTaker {
 
     /// Has the request wait, from now on, only as long as the operator says.
     func boundWait(for operation: FetchOperation) {
-        // Once its fetch has its slot, a leader waits as long as the fetch does.
-        if ledFetch?.hasBegun == true { return }
+        if waitsAsLong(as: operation) { return }
         if case .direct = seat { operation.tellLeaderIfCancelled() }
         let patience = worker.settings.coalescing.waitTimeout.nanoseconds
         wait.deadline = wait.deadline.awaiting((), until: worker.now + patience, for: self, on: worker.deadlines)
     }
 
     func waitedTooLong() {
-        // Its fetch has got its slot since.
-        if ledFetch?.hasBegun == true { return }
+        // What it waits for may have got its slot since.
+        guard let operation = seat?.operation, !waitsAsLong(as: operation) else { return }
+        // Read before it leaves. Where it waits for a slot, another fetch would only stand further back in that line.
+        let isAtWork = operation.hasBegun
         guard stopWaiting() else { return }
-        meets(.wait(hasJoined: ledFetch == nil))
+        meets(isAtWork ? .wait(operation) : .slot)
+    }
+
+    /// Whether the request waits until the fetch ends, which the upstream's timeouts see to: the fetch has its slot, and
+    /// the request leads it, or has given up a wait before. It gives up only one: so those who gave up together wait
+    /// together, and the number of fetches follows from the time that passes, not from the number of clients.
+    private func waitsAsLong(as operation: FetchOperation) -> Bool {
+        // Its own it asks itself: it may have its slot, and not have begun yet on this loop.
+        if let ledFetch { return ledFetch.hasBegun }
+        return sharingHistory.hasWaited && operation.hasBegun
     }
 
     /// Gives up the wait: what came of its content, before its fetch has a slot, cannot be kept.

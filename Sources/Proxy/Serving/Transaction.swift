@@ -24,7 +24,7 @@ import Upstream
 ///   │          ├─answer for it alone→ responding (304 for a tag that only it has)
 ///   │          ├─101→ responding (the connection becomes a tunnel)
 ///   │          ├─released→ new; from the second time on, alone (`SharingHistory`)
-///   │          ├─waited too long→ new, alone, or responding (stale, 503)
+///   │          ├─waited too long→ new, once, for the next fetch; or responding (stale, 503)
 ///   │          ├─failure or 5xx of a joined fetch→ responding (what is stored, where that may stand in)
 ///   │          └─failure→ responding (502, 503, 504), or new, alone, where errors are not shared
 ///   └─ responding ─sent→ over;  any ─leave→ over
@@ -112,7 +112,16 @@ final class Transaction: FetchWaiter, FetchLeader {
         lookAgain()
     }
 
-    /// Looks again: what it shared, or would have, was too slow, full, or failed. Its next fetch is for it alone.
+    /// Looks again: what it waited for has taken too long. Nobody joins that any more, so that all who gave it up, and
+    /// all who come after them, share the next fetch.
+    func lookAgainForNext(after operation: FetchOperation) {
+        sharingHistory.noteWait()
+        // Not once its response is there: then it is as good as the next one's.
+        if operation.closeUnlessDelivered() { worker.metrics.add(.coalescing(.overtaken)) }
+        lookAgain()
+    }
+
+    /// Looks again: what it shared failed. Its next fetch is for it alone.
     func lookAgainAlone() {
         sharingHistory.giveUp()
         lookAgain()
