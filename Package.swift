@@ -128,8 +128,8 @@ let package = Package(
         .testTarget(
             name: "ProxyTests",
             dependencies: [
-                "Proxy", "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "LoopTesting", "Storage", "Telemetry",
-                "Upstream",
+                "Proxy", "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "LoopTesting", "Repeatable", "Storage",
+                "Telemetry", "Upstream",
                 .product(name: "Logging", package: "swift-log"),
             ],
             swiftSettings: strict

@@ -159,7 +159,7 @@ enum RouteKeys {
                 Key("sort-query", \.key.sortsQuery, .flag, "Parameters in another order are the same request."),
                 Key("headers", \.key.fields, .keyFields, "Request fields whose values belong to the key."),
                 Key(
-                    "cookies", \.key.cookies, .list(of: .cookieName),
+                    "cookies", \.key.cookies, .list(of: .cookieName, atMost: KeyPolicy.mostNames),
                     "Cookies whose values belong to the key; if a name occurs more than once, all of its values."),
             ]),
     ]
@@ -196,7 +196,7 @@ enum RouteKeys {
         "    key:",
         "      query: {drop: [utm_source]}       # default: all; also none, {keep: [page]}",
         "      sort-query: true                  # default: false",
-        "      headers: [accept-language]        # default: []",
-        "      cookies: [theme]                  # default: []",
+        "      headers: [accept-language]        # default: []; at most 64",
+        "      cookies: [theme]                  # default: []; at most 64",
     ]
 }

@@ -192,8 +192,9 @@ enum KeyTable {
             """
         ),
         Key(
-            "targeted-fields", \.proxy.caching.policy.targetedFields, .list(of: .fieldName),
-            "Fields that take precedence over Cache-Control (RFC 9213), highest first."),
+            "targeted-fields", \.proxy.caching.policy.targetedFields,
+            .list(of: .fieldName, atMost: KeyPolicy.mostNames),
+            "Fields that take precedence over Cache-Control (RFC 9213), highest first; at most 64."),
         Key(
             "stale-while-revalidate", \.proxy.caching.policy.staleWhileRevalidate, .secondsUpToAYear,
             "How long a stale response may be served while it is being refreshed, if the response does not say."),

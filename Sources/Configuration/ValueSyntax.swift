@@ -44,7 +44,10 @@ struct ValueSyntax<Value: Sendable>: Sendable {
 
 extension ValueSyntax {
     /// A list of single values; one alone needs no list.
-    static func list<Element>(of scalar: ScalarSyntax<Element>, atLeast minimum: Int = 0) -> ValueSyntax<[Element]>
+    /// - Parameter maximum: where each request is asked about each value, and the time that takes grows with them.
+    static func list<Element>(
+        of scalar: ScalarSyntax<Element>, atLeast minimum: Int = 0, atMost maximum: Int = .max
+    ) -> ValueSyntax<[Element]>
     where Value == [Element], Element: Hashable & Sendable {
         let element = ValueSyntax<Element>(scalar)
         return ValueSyntax(
@@ -57,6 +60,10 @@ extension ValueSyntax {
             if case .sequence(let sequence) = node { nodes = Array(sequence) }
             if nodes.count < minimum {
                 reader.note(node.position, "`\(name)` is empty; give at least \(minimum)")
+                return nil
+            }
+            if nodes.count > maximum {
+                reader.note(node.position, "`\(name)` has \(nodes.count) entries; give at most \(maximum)")
                 return nil
             }
             var values: [Element] = []
@@ -198,7 +205,7 @@ extension ValueSyntax<DefaultLifetimes> {
 extension ValueSyntax<[ByteSlice]> {
     /// Names of request fields for a key. Whether they can tell requests apart is asked when the whole file is read.
     static var keyFields: Self {
-        let names = Self.list(of: .fieldName)
+        let names = Self.list(of: .fieldName, atMost: KeyPolicy.mostNames)
         return ValueSyntax(range: names.range, write: names.write) { node, name, reader in
             var nodes = [node]
             if case .sequence(let sequence) = node { nodes = Array(sequence) }

@@ -33,10 +33,27 @@ public struct AddressBlock: Hashable, Sendable {
         guard first.high & ~mask.high == 0, first.low & ~mask.low == 0 else { throw .hostBits }
     }
 
+    /// The block around `address` that shares so many bits.
+    /// - Parameters:
+    ///   - ipv4Bits: of an IPv4 address, 0 to 32.
+    ///   - ipv6Bits: of an IPv6 address, 0 to 128.
+    public init(around address: IPAddress, ipv4Bits: Int, ipv6Bits: Int) {
+        isWrittenAsIPv4 = address.isIPv4
+        sharedBits = isWrittenAsIPv4 ? ipv4Bits + 96 : ipv6Bits
+        let mask = Self.mask(sharedBits)
+        first = IPAddress(high: address.high & mask.high, low: address.low & mask.low)
+    }
+
     /// Whether `address` is in the block.
     public func contains(_ address: IPAddress) -> Bool {
         let mask = Self.mask(sharedBits)
         return address.high & mask.high == first.high && address.low & mask.low == first.low
+    }
+
+    /// The first address in the block and the last one.
+    public var range: ClosedRange<IPAddress> {
+        let mask = Self.mask(sharedBits)
+        return first...IPAddress(high: first.high | ~mask.high, low: first.low | ~mask.low)
     }
 
     private static func mask(_ bits: Int) -> (high: UInt64, low: UInt64) {

@@ -6,10 +6,15 @@ public struct IPAddress: Hashable, Sendable {
     let high: UInt64
     let low: UInt64
 
+    init(high: UInt64, low: UInt64) { (self.high, self.low) = (high, low) }
+
     /// The IPv6 address that stands for `address`.
     public init(_ address: IPv4Address) { (high, low) = (0, 0xFFFF_0000_0000 | UInt64(address.bits)) }
     /// The address itself.
     public init(_ address: IPv6Address) { (high, low) = (address.high, address.low) }
+
+    /// Whether it stands for an IPv4 address.
+    var isIPv4: Bool { high == 0 && low >> 32 == 0xFFFF }
 
     /// `nil` for a Unix socket.
     public init?(_ address: SocketAddress) {
@@ -50,5 +55,12 @@ public struct IPAddress: Hashable, Sendable {
         } else {
             self.init(IPv4Address(bits: UInt32(truncatingIfNeeded: first >> 32)))
         }
+    }
+}
+
+extension IPAddress: Comparable {
+    /// By their bits; those of IPv4 stand where the IPv6 addresses that stand for them do.
+    public static func < (left: IPAddress, right: IPAddress) -> Bool {
+        left.high == right.high ? left.low < right.low : left.high < right.high
     }
 }

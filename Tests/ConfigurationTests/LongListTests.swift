@@ -16,6 +16,20 @@ import Testing
         #expect(found("hosts: [\(hosts),\n a7]\n") == ["f:2:2: `hosts` has `a7` twice; remove one of them"])
     }
 
+    @Test func `what is looked for in every message has a bound, which is told`() {
+        func names(_ count: Int) -> String { (0..<count).map { "x-\($0)" }.joined(separator: ",") }
+        #expect(found("caching:\n  targeted-fields: [\(names(64))]\n").isEmpty)
+        #expect(
+            found("caching:\n  targeted-fields: [\(names(65))]\n") == [
+                "f:2:20: `targeted-fields` has 65 entries; give at most 64"
+            ])
+        for key in ["headers", "cookies"] {
+            #expect(found("routes:\n- {upstream: origin, key: {\(key): [\(names(64))]}}\n").isEmpty)
+            let told = found("routes:\n- {upstream: origin, key: {\(key): [\(names(65))]}}\n")
+            #expect(told.count == 1 && told[0].contains("`\(key)` has 65 entries; give at most 64"), "\(told)")
+        }
+    }
+
     @Test func `many routes are read soon, and the one that another covers is told of`() {
         let served = (0..<Self.count).map { "h\($0)" }.joined(separator: ",")
         let routes = (0..<Self.count).map { "- {host: h\($0), path: /p\($0)/, upstream: origin}\n" }.joined()

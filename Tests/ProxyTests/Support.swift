@@ -19,7 +19,8 @@ extension Moment {
 extension Route {
     /// Whose requests are counted nowhere.
     convenience init(_ settings: RouteSettings, origin: Origin, _ proxy: ProxySettings) {
-        self.init(settings, origin: origin, proxy, LoopMetrics())
+        self.init(
+            settings, origin: origin, proxy, passCookies: CookiePatterns(proxy.caching.passCookies), LoopMetrics())
     }
 }
 

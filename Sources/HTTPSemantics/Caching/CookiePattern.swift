@@ -18,22 +18,45 @@ public struct CookiePattern: Sendable, Hashable {
     public func matches(_ cookie: Span<UInt8>) -> Bool { !LenientName.isCertain(cookie) || mayMean(cookie) }
 
     /// Whether an origin may take a cookie called so, on whose end all agree, for this one.
-    private func mayMean(_ cookie: Span<UInt8>) -> Bool {
+    fileprivate func mayMean(_ cookie: Span<UInt8>) -> Bool {
         let name = name
         return isPrefix ? LenientName.mayBegin(cookie, with: name.span) : LenientName.mayBeSame(cookie, name.span)
     }
+}
 
-    /// Whether `request` has a cookie of one of `patterns`, or more cookies than are looked at (`KeyPolicy`): of these,
-    /// origins differ in which they see. Allocates nothing; one bit test where there is no `Cookie`.
-    public static func occurs(_ patterns: [CookiePattern], in request: FieldView) -> Bool {
+/// Cookies that the operator names, as they are asked about: in a time that does not depend on how many are named.
+public struct CookiePatterns: Sendable {
+    private let patterns: [CookiePattern]
+    /// `nil` where there are few, which are walked.
+    private let index: NameIndex?
+
+    /// Those that `patterns` mean.
+    public init(_ patterns: [CookiePattern]) {
+        self.patterns = patterns
+        index = NameIndex(patterns.map { ($0.name, $0.isPrefix) }, reading: .leniently)
+    }
+
+    /// Whether none is named.
+    public var isEmpty: Bool { patterns.isEmpty }
+
+    /// Whether `request` has one of them, or more cookies than are looked at (`KeyPolicy`): of these, origins differ in
+    /// which they see. Allocates nothing; one bit test where there is no `Cookie`.
+    public func occur(in request: FieldView) -> Bool {
         guard request.contains(.cookie), !patterns.isEmpty else { return false }
         var (cookies, count) = (CookieIterator(request), 0)
         while cookies.next() {
             count += 1
             // The latter asked once, not for each pattern.
-            guard count <= KeyPolicy.mostParameters, LenientName.isCertain(cookies.name) else { return true }
-            for pattern in patterns where pattern.mayMean(cookies.name) { return true }
+            guard count <= KeyPolicy.mostParameters, LenientName.isCertain(cookies.name), !areMeant(cookies.name) else {
+                return true
+            }
         }
+        return false
+    }
+
+    private func areMeant(_ cookie: Span<UInt8>) -> Bool {
+        if let index { return index.matches(cookie) }
+        for pattern in patterns where pattern.mayMean(cookie) { return true }
         return false
     }
 }

@@ -17,7 +17,11 @@ public struct KeyPolicy: Sendable, Equatable {
     }
 
     /// All of it by default: only the origin knows what matters.
-    public var query: Query = .asSent
+    public var query: Query = .asSent {
+        didSet { names = NameIndex(query) }
+    }
+    /// Finds what `query` names; `nil` where that is little, which is walked.
+    private var names: NameIndex?
     /// Parameters in order of their names; equal names keep theirs.
     public var sortsQuery = false
     /// Request fields whose values stand in the key, names in any case.
@@ -26,6 +30,10 @@ public struct KeyPolicy: Sendable, Equatable {
     public var cookies: [ByteSlice] = []
     /// Fields with aliases of their names stand in the key too, since origins get them.
     public var countsAliases = false
+
+    /// The most fields and the most cookies that an operator may name. The key says of each whether it is there, and each
+    /// is looked for in every request; likewise for fields that are looked for in every response.
+    public static let mostNames = 64
 
     public init() {}
 
@@ -124,8 +132,10 @@ public struct KeyPolicy: Sendable, Equatable {
         switch query {
         case .asSent: return true
         case .dropped: return false
-        case .keeping(let names): return names.contains { LenientName.mayBeSame($0.span, name) }
-        case .dropping(let names): return !names.contains { $0.span.isEqual(to: name) }
+        case .keeping(let kept):
+            return names?.matches(name) ?? kept.contains { LenientName.mayBeSame($0.span, name) }
+        case .dropping(let dropped):
+            return !(names?.matches(name) ?? dropped.contains { $0.span.isEqual(to: name) })
         }
     }
 
@@ -190,6 +200,16 @@ public struct KeyPolicy: Sendable, Equatable {
         while let value = lines.next() {
             buffer.append(3)
             buffer.append(value)
+        }
+    }
+}
+
+extension NameIndex {
+    fileprivate convenience init?(_ query: KeyPolicy.Query) {
+        switch query {
+        case .asSent, .dropped: return nil
+        case .keeping(let names): self.init(names.map { ($0, false) }, reading: .leniently)
+        case .dropping(let names): self.init(names.map { ($0, false) }, reading: .exactly)
         }
     }
 }

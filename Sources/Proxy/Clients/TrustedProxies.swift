@@ -12,11 +12,20 @@ public enum TrustedProxy: Sendable, Hashable {
 
 /// The proxies that are trusted, in the form in which a loop asks about them.
 struct TrustedProxies: Sendable {
-    private let blocks: [AddressBlock]
+    /// Their addresses in ascending order, none in two of them: found by halving, however many there are.
+    private let ranges: [ClosedRange<IPAddress>]
     private let hasUnix: Bool
 
     init(_ proxies: [TrustedProxy] = []) {
-        blocks = proxies.compactMap { if case .addresses(let block) = $0 { block } else { nil } }
+        let blocks = proxies.compactMap { if case .addresses(let block) = $0 { block.range } else { nil } }
+        // Of two blocks either has all of the other or nothing.
+        ranges = blocks.sorted {
+            $0.lowerBound < $1.lowerBound || $0.lowerBound == $1.lowerBound && $0.upperBound > $1.upperBound
+        }
+        .reduce(into: []) { ranges, block in
+            if let last = ranges.last, last.contains(block.lowerBound) { return }
+            ranges.append(block)
+        }
         hasUnix = proxies.contains(.unix)
     }
 
@@ -26,7 +35,14 @@ struct TrustedProxies: Sendable {
         return include(address)
     }
 
-    private func include(_ address: IPAddress) -> Bool { blocks.contains { $0.contains(address) } }
+    private func include(_ address: IPAddress) -> Bool {
+        var (lower, upper) = (0, ranges.count)
+        while lower < upper {
+            let middle = (lower + upper) / 2
+            if ranges[middle].upperBound < address { lower = middle + 1 } else { upper = middle }
+        }
+        return lower < ranges.count && ranges[lower].contains(address)
+    }
 
     /// For whom such a proxy asks, as text without a port: the last address in `X-Forwarded-For` that is not a trusted
     /// proxy's. Each proxy appends the address it was asked from, so what stands before that is the client's own word.

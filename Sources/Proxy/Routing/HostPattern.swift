@@ -5,7 +5,7 @@ import Bytes
 public struct HostPattern: Sendable, Hashable, ExpressibleByStringLiteral {
     /// The host, or what its names end with, from the dot on.
     private let bytes: ByteSlice
-    private let isWildcard: Bool
+    let isWildcard: Bool
 
     /// - Parameter text: in lower case, without a port; IPv6 addresses in brackets.
     public init(_ text: String) {
@@ -14,6 +14,9 @@ public struct HostPattern: Sendable, Hashable, ExpressibleByStringLiteral {
     }
 
     public init(stringLiteral text: String) { self.init(text) }
+
+    /// The host, or what its names end with.
+    var lowercased: [UInt8] { String(bytes).utf8.map(\.lowercasedASCII) }
 
     /// The pattern as it was given.
     public var text: String { (isWildcard ? "*" : "") + String(bytes) }

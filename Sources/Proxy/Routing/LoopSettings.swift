@@ -14,6 +14,8 @@ final class LoopSettings: Sendable {
     let number: Int
     let origins: [Origin]
     private let routes: [Route]
+    /// Finds a route; `nil` where there are few, which are walked.
+    private let table: RouteTable?
     /// The route for what no other claims: to the first upstream.
     private let lastRoute: Route
     let requestForwarding: RequestForwarding
@@ -26,6 +28,8 @@ final class LoopSettings: Sendable {
     let mostRequests: Int
     let loopDetection: LoopDetection
     private let hosts: [HostPattern]
+    /// Finds a host; `nil` where there are few, which are walked.
+    private let hostIndex: HostIndex?
 
     /// - Parameters:
     ///   - upstreams: at least one.
@@ -39,11 +43,13 @@ final class LoopSettings: Sendable {
         precondition(!upstreams.isEmpty, "a proxy of nothing")
         self.settings = settings
         self.number = number
+        let former = Self.byName(previous?.origins ?? [])
         let origins = upstreams.map { upstream in
-            previous?.origins.first { $0.settings == upstream } ?? Origin(upstream)
+            if let same = former[upstream.name], same.settings == upstream { same } else { Origin(upstream) }
         }
         self.origins = origins
         hosts = settings.hosts
+        hostIndex = settings.hosts.count > HostIndex.mostWalked ? HostIndex(settings.hosts) : nil
         let name = ByteSlice(settings.forwarding.viaName ?? ForwardingSettings.programName)
         loopDetection = LoopDetection(name: name)
         let via = ByteBuffer(capacity: 64)
@@ -63,10 +69,21 @@ final class LoopSettings: Sendable {
         headLimits = HeadLimits(settings.clients)
         trustedProxies = TrustedProxies(settings.clients.trustedProxies)
         mostRequests = settings.clients.maxRequestsPerConnection ?? .max
-        routes = settings.routes.compactMap { route in
-            origins.first { $0.settings.name == route.upstream }.map { Route(route, origin: $0, settings, metrics) }
+        let named = Self.byName(origins)
+        let passCookies = CookiePatterns(settings.caching.passCookies)
+        let routes = settings.routes.compactMap { route in
+            named[route.upstream].map {
+                Route(route, origin: $0, settings, passCookies: passCookies, metrics)
+            }
         }
-        lastRoute = Route(RouteSettings(upstream: upstreams[0].name), origin: origins[0], settings, metrics)
+        self.routes = routes
+        table = routes.count > RouteTable.mostWalked ? RouteTable(routes.map { ($0.host, $0.path) }) : nil
+        lastRoute = Route(
+            RouteSettings(upstream: upstreams[0].name), origin: origins[0], settings, passCookies: passCookies, metrics)
+    }
+
+    private static func byName(_ origins: [Origin]) -> [String: Origin] {
+        Dictionary(origins.map { ($0.settings.name, $0) }) { first, _ in first }
     }
 
     /// A copy for one loop: in objects of its own, except the origins, whose fetches all loops share.
@@ -81,6 +98,7 @@ final class LoopSettings: Sendable {
     func serves(_ authority: Span<UInt8>) -> Bool {
         guard !hosts.isEmpty else { return true }
         let host = authority.hostPart
+        if let hostIndex { return hostIndex.contains(host) }
         for served in hosts where served.matches(host) { return true }
         return false
     }
@@ -100,6 +118,7 @@ final class LoopSettings: Sendable {
         if first.takesAll { return first }
         let host = fields.bytes.extracting(head.authority.range).hostPart
         let path = fields.bytes.extracting(head.target.path.range)
+        if let table { return table.first(host: host, path: path).map { routes[$0] } ?? lastRoute }
         for route in routes where route.matches(host: host, path: path) { return route }
         return lastRoute
     }

@@ -17,7 +17,7 @@ final class Route: Sendable {
     let isCoalesced: Bool
     let policy: CachingPolicy
     /// A request with one of these goes past the cache.
-    private let passCookies: [CookiePattern]
+    private let passCookies: CookiePatterns
     /// Fields without which no request does so: none where there are no such cookies.
     private let passFields: FieldSet
     /// A request with more ranges than this gets the whole (RFC 9110 §14.2).
@@ -33,7 +33,11 @@ final class Route: Sendable {
     /// Whether every request matches.
     let takesAll: Bool
 
-    init(_ settings: RouteSettings, origin: Origin, _ proxy: ProxySettings, _ metrics: LoopMetrics) {
+    /// - Parameter passCookies: those of `proxy`, which all routes without their own share.
+    init(
+        _ settings: RouteSettings, origin: Origin, _ proxy: ProxySettings, passCookies: CookiePatterns,
+        _ metrics: LoopMetrics
+    ) {
         host = settings.host
         path = ByteSlice(settings.path == "/" ? "" : settings.path)
         self.origin = origin
@@ -42,11 +46,13 @@ final class Route: Sendable {
         isCached = settings.isCached ?? proxy.caching.isEnabled
         isCoalesced = settings.isCoalesced ?? proxy.coalescing.isEnabled
         policy = CachingPolicy(for: settings, proxy)
-        passCookies = settings.passCookies ?? proxy.caching.passCookies
-        passFields = passCookies.isEmpty ? [] : FieldSet(.cookie)
+        self.passCookies = settings.passCookies.map { CookiePatterns($0) } ?? passCookies
+        passFields = self.passCookies.isEmpty ? [] : FieldSet(.cookie)
         maxRanges = proxy.caching.maxRanges
         asksForParts = maxRanges > 0 && (settings.rangeMisses ?? proxy.caching.rangeMisses) == .part
         var key = settings.key
+        // An index of its own for each loop, as it has its own route.
+        key.query = settings.key.query
         key.countsAliases = proxy.forwarding.sendsOddNames
         self.key = key
         keyedForwarding = KeyedForwarding(key.fields)
@@ -58,7 +64,7 @@ final class Route: Sendable {
     /// `Cookie`, one test of bits.
     @inline(__always)
     func hasPassCookie(_ request: FieldView) -> Bool {
-        !request.present.isDisjoint(with: passFields) && CookiePattern.occurs(passCookies, in: request)
+        !request.present.isDisjoint(with: passFields) && passCookies.occur(in: request)
     }
 
     /// Whether every request is passed: nothing is stored, and nothing shared.
