@@ -154,7 +154,7 @@ import Upstream
         hasLeader: Bool = true, awaitsContinue: Bool = false
     ) -> String {
         var conditions = conditions
-        let writer = FetchRequestWriter(
+        var writer = FetchRequestWriter(
             settings: world.loopSettings, awaitsContinue: awaitsContinue, hasLeader: hasLeader)
         let written = writer.write(request, for: plan, under: &conditions, in: ByteBuffer(capacity: 1024))
         var lines = String(written.head).split(separator: "\r\n").map(String.init)

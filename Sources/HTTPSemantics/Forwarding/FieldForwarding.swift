@@ -16,11 +16,14 @@ extension ByteBuffer {
     /// unless it is in there, of its method, unless `keepsMethod`, and of who sent it, unless `keepsSender`.
     /// `plainNamesOnly`: drops names with other bytes than letters, digits and hyphens. One pass; neighbouring lines
     /// are copied together.
+    /// - Returns: whether one of the latter was dropped, or something that `keyed` is about.
+    @discardableResult
     public func appendFields(
         _ fields: FieldView, connection: ConnectionOptions, dropping: FieldSet = [],
         unlessIn keyed: KeyedForwarding? = nil,
         keepsMethod: Bool = true, keepsSender: Bool = true, plainNamesOnly: Bool = false
-    ) {
+    ) -> Bool {
+        var dropsMore = false
         let dropped = dropping.union(.hopByHop).union(connection.nominated)
         // The run of lines kept so far and not yet copied.
         var start = 0
@@ -29,9 +32,12 @@ extension ByteBuffer {
             let line = fields.lines[index]
             if line.field != .other {
                 if dropped.contains(line.field) { continue }
-            } else if connection.nominates(index, of: fields) || plainNamesOnly && !fields.name(at: index).isPlainName
+            } else if connection.nominates(index, of: fields) {
+                continue
+            } else if plainNamesOnly && !fields.name(at: index).isPlainName
                 || keyed?.drops(fields.name(at: index), keepsMethod: keepsMethod, keepsSender: keepsSender) ?? false
             {
+                dropsMore = true
                 continue
             }
             let lower = Int(line.name.lower)
@@ -42,6 +48,7 @@ extension ByteBuffer {
             end = Int(line.value.upper)
         }
         appendRun(fields.bytes.extracting(start..<end))
+        return dropsMore
     }
 
     private func appendRun(_ run: Span<UInt8>) {

@@ -49,6 +49,11 @@ public final class KeyedForwarding: Sendable {
         return false
     }
 
+    /// Why the field with `name`, which is not a known one and which `drops` says does not go on, does not.
+    static func reason(toDrop name: Span<UInt8>) -> RemovedField.Reason {
+        subject(name) == .sender ? .untrusted : .notInKey
+    }
+
     /// Whether the field with `name` says who sent the request.
     static func namesSender(_ name: Span<UInt8>) -> Bool { subject(name) == .sender }
 

@@ -77,26 +77,69 @@ public final class RequestForwarding: Sendable {
     /// `head` and `fields` are the received ones, `host` is theirs as the cache key has it (RFC 9110 §4.2.3): how one
     /// client spells it, others would get in links. `clientAddress` is the peer's IP address and goes out as it is:
     /// empty for a peer on a Unix socket, whose path is any bytes it likes. `scheme` is how it came.
+    /// - Returns: whether the request has lines that may not go on as they are: `removal` tells which and why.
+    @discardableResult
     public func write(
         _ head: RequestHead, _ fields: FieldView, _ changes: Changes, host: Span<UInt8>,
         clientAddress: Span<UInt8>, scheme: StaticString, to buffer: ByteBuffer
-    ) {
+    ) -> Bool {
         appendRequestLine(head, fields, changes, to: buffer)
         let defaultHost = defaultHost
         let host = host.isEmpty ? defaultHost.span : host
         if let other = changes.host { buffer.appendField("Host", other.span) } else { buffer.appendField("Host", host) }
         let written = fieldsWrittenHere(changes.keyed.fields, addsAddress: !clientAddress.isEmpty).union(
             changes.dropping)
-        let method = changes.method ?? head.method
-        buffer.appendFields(
+        let dropsMore = buffer.appendFields(
             fields, connection: head.connection, dropping: written,
             unlessIn: clientFields == .append ? changes.keyed : nil,
-            keepsMethod: method != .get && method != .head, keepsSender: changes.isFromTrustedProxy,
+            keepsMethod: keepsMethod(head, changes), keepsSender: changes.isFromTrustedProxy,
             plainNamesOnly: !forwardsOddNames)
         appendClientFields(fields, head.connection, changes.keyed.fields, host, clientAddress, scheme, to: buffer)
         if let via { buffer.appendVia(head.version, via, after: fields, connection: head.connection) }
         appendConnection(head, fields, changes, to: buffer)
         buffer.appendFraming(changes.framing)
+        return dropsMore || !fields.present.isDisjoint(with: replaced(changes.keyed.fields))
+    }
+
+    private func keepsMethod(_ head: RequestHead, _ changes: Changes) -> Bool {
+        let method = changes.method ?? head.method
+        return method != .get && method != .head
+    }
+
+    /// Known fields with the client's word that do not go on, or only as we say it.
+    private func replaced(_ keyed: FieldSet) -> FieldSet {
+        switch clientFields {
+        case .off: trustsProxies && !keyed.contains(.xForwardedProto) ? FieldSet(.xForwardedProto) : []
+        case .append: KeyedForwarding.known.subtracting(keyed)
+        }
+    }
+
+    /// Why the line at `index` does not go on; `nil` if it does, if it is for one connection, or if what is written in
+    /// its place says the same. Not for the hot path. The arguments are those of `write`.
+    public func removal(
+        ofLineAt index: Int, of fields: FieldView, _ head: RequestHead, _ changes: Changes, host: Span<UInt8>,
+        scheme: StaticString
+    ) -> RemovedField.Reason? {
+        let (field, name, value) = (fields.lines[index].field, fields.name(at: index), fields.value(at: index))
+        if field == .other {
+            if head.connection.nominates(index, of: fields) { return nil }
+            if !forwardsOddNames, !name.isPlainName { return .oddName }
+            guard clientFields == .append,
+                changes.keyed.drops(
+                    name, keepsMethod: keepsMethod(head, changes), keepsSender: changes.isFromTrustedProxy)
+            else { return nil }
+            return KeyedForwarding.reason(toDrop: name)
+        }
+        guard replaced(changes.keyed.fields).contains(field), !head.connection.nominated.contains(field) else {
+            return nil
+        }
+        switch field {
+        // A trusted proxy's word is what the scheme was taken from.
+        case .xForwardedProto:
+            return changes.isFromTrustedProxy || value.isEqualIgnoringCase(to: scheme) ? nil : .untrusted
+        case .xForwardedHost: return value.isEqualIgnoringCase(to: host) ? nil : .notInKey
+        default: return .notInKey
+        }
     }
 
     /// `method SP origin-form SP HTTP/1.1`: path and query stay as they are (RFC 9110 §7.7).

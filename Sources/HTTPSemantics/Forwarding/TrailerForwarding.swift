@@ -8,15 +8,23 @@ extension ByteBuffer {
     ///   - connection: what `Connection` said in the head of the same message. Where it names fields that are not
     ///     known, which can be told no more, nothing is appended.
     ///   - plainNamesOnly: leaves out those whose names hold other bytes than letters, digits and hyphens.
-    public func appendTrailers(_ trailers: FieldView, connection: ConnectionOptions, plainNamesOnly: Bool = false) {
-        guard !connection.nominatesOthers else { return }
+    /// - Returns: the first line that was left out for what it is; not one that is for one connection.
+    @discardableResult
+    public func appendTrailers(_ trailers: FieldView, connection: ConnectionOptions, plainNamesOnly: Bool = false)
+        -> Int?
+    {
+        guard !connection.nominatesOthers else { return nil }
+        var firstLeftOut: Int?
         for index in 0..<trailers.lines.count {
             let (name, field) = (trailers.name(at: index), trailers.lines[index].field)
-            guard Self.mayBeTrailer(name, field), !plainNamesOnly || name.isPlainName,
-                field == .other || !connection.nominated.contains(field)
-            else { continue }
+            guard Self.mayBeTrailer(name, field), !plainNamesOnly || name.isPlainName else {
+                firstLeftOut = firstLeftOut ?? index
+                continue
+            }
+            guard field == .other || !connection.nominated.contains(field) else { continue }
             append(trailers: trailers, at: index)
         }
+        return firstLeftOut
     }
 
     fileprivate func append(trailers: FieldView, at index: Int) {

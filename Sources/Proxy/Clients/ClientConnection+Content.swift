@@ -46,6 +46,9 @@ extension ClientConnection {
                 input.contentEnded()
                 keepWhatFollows(context)
                 notDue(.content)
+                if let removed = reader.removedTrailer, let request = transaction?.request {
+                    worker.notices.removed([removed], from: request)
+                }
                 transaction?.endContent(trailers: trailers)
                 finishIfDone()
             case .turnIsOver:

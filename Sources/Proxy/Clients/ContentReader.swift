@@ -28,6 +28,9 @@ final class ContentReader {
     /// What the request's head says of its trailers.
     private let connection: ConnectionOptions
 
+    /// A trailer field that does not go on, if there was one: the first.
+    private(set) var removedTrailer: RemovedField?
+
     /// - Parameter limit: bytes; `nil` for none.
     init(_ head: RequestHead, limit: Int?) {
         decoder = BodyDecoder(head.framing)
@@ -52,7 +55,9 @@ final class ContentReader {
             let trailers = decoder.trailers(in: bytes)
             guard trailers.lines.count > 0 else { return .end(trailers: nil, consumed: step.consumed) }
             let text = ByteBuffer(capacity: 256)
-            text.appendTrailers(trailers, connection: connection, plainNamesOnly: true)
+            if let first = text.appendTrailers(trailers, connection: connection, plainNamesOnly: true) {
+                removedTrailer = RemovedField(ByteSlice(copying: trailers.name(at: first)), .trailer)
+            }
             return .end(trailers: text.isEmpty ? nil : text.copied(), consumed: step.consumed)
         }
     }

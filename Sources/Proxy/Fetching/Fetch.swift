@@ -172,9 +172,10 @@ final class Fetch: DeadlineTarget {
     func ask(_ conditions: FetchRequestWriter.Conditions = .storedAndClients) {
         sentAt = worker.moment
         var conditions = conditions
-        let writer = FetchRequestWriter(
+        var writer = FetchRequestWriter(
             settings: worker.loopSettings, awaitsContinue: awaitsContinue, hasLeader: leader != nil)
         let asked = writer.write(request, for: plan, under: &conditions, in: worker.scratch)
+        if writer.removesFields { worker.notices.removed(writer.removedFields(of: request, for: plan), from: request) }
         self.conditions = conditions
         let exchange = Exchange(asked, pool: worker.pool(for: request.route), handler: self, early: early.take())
         exchange.start()

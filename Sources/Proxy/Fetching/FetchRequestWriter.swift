@@ -22,32 +22,31 @@ struct FetchRequestWriter {
     let awaitsContinue: Bool
     /// Whether it is there to get an answer to its own conditions.
     let hasLeader: Bool
+    /// Whether the request that was written last lacks lines of the client's (`removedFields`).
+    private(set) var removesFields = false
+
+    init(settings: LoopSettings, awaitsContinue: Bool, hasLeader: Bool) {
+        self.settings = settings
+        self.awaitsContinue = awaitsContinue
+        self.hasLeader = hasLeader
+    }
 
     /// - Parameters:
     ///   - request: the one that led.
     ///   - conditions: those to ask under; then those that the request has.
     ///   - head: where the head is put together.
-    func write(
+    mutating func write(
         _ request: ClientRequest, for plan: FetchPlan, under conditions: inout Conditions, in head: ByteBuffer
     ) -> UpstreamRequest {
-        let method = plan.method(for: request)
         // One client's conditions and range are not forwarded, so that the answer fits all who wait.
         var dropping: FieldSet = plan.isPass ? [] : FieldSet(.ifNoneMatch, .ifModifiedSince, .range, .ifRange)
         if !awaitsContinue { dropping.insert(.expect) }
         let maxForwards = request.maxForwards
         if maxForwards != nil { dropping.insert(.maxForwards) }
-        let isUpgrading = plan.isPass && request.head.asksForUpgrade
         let framing = request.head.framing
         head.removeAll()
-        settings.write(
-            request,
-            RequestForwarding.Changes(
-                method: method, framing: framing, dropping: dropping, keyed: request.route.keyedForwarding,
-                // A connection stays a trusted proxy's when a reload trusts nobody any more; what the policy says of
-                // `Vary` must hold all the same.
-                isFromTrustedProxy: request.isFromTrustedProxy && request.route.policy.forwardsSenders,
-                host: request.route.hostForOrigin, isUpgrading: isUpgrading,
-                acceptsTrailers: true), to: head)
+        let changes = changes(of: request, for: plan, dropping: dropping)
+        removesFields = settings.write(request, changes, to: head)
         if !plan.isPass {
             let validation = validationRequest(request, plan, conditions)
             if conditions == .storedAndClients, !validation.hasClientTags { conditions = .stored }
@@ -59,8 +58,35 @@ struct FetchRequestWriter {
         if let maxForwards { head.appendField("Max-Forwards", UInt64(maxForwards - 1)) }
         head.appendLineEnd()
         return UpstreamRequest(
-            method: method, head: head.copied(), content: UpstreamRequest.Content(framing), asksForUpgrade: isUpgrading,
+            method: plan.method(for: request), head: head.copied(), content: UpstreamRequest.Content(framing),
+            asksForUpgrade: changes.isUpgrading,
             mayBeNotModified: plan.isPass ? request.mayBeNotModified : conditions != .none)
+    }
+
+    private func changes(of request: ClientRequest, for plan: FetchPlan, dropping: FieldSet = [])
+        -> RequestForwarding.Changes
+    {
+        RequestForwarding.Changes(
+            method: plan.method(for: request), framing: request.head.framing, dropping: dropping,
+            keyed: request.route.keyedForwarding,
+            // A connection stays a trusted proxy's when a reload trusts nobody any more; what the policy says of `Vary`
+            // must hold all the same.
+            isFromTrustedProxy: request.isFromTrustedProxy && request.route.policy.forwardsSenders,
+            host: request.route.hostForOrigin, isUpgrading: plan.isPass && request.head.asksForUpgrade,
+            acceptsTrailers: true)
+    }
+
+    /// The fields of `request` that its origin does not get. Not for the hot path.
+    func removedFields(of request: ClientRequest, for plan: FetchPlan) -> [RemovedField] {
+        let (fields, key, changes) = (request.fields, request.sentKey, changes(of: request, for: plan))
+        var removed: [RemovedField] = []
+        for index in fields.lines.indices {
+            let reason = settings.requestForwarding.removal(
+                ofLineAt: index, of: fields.view, request.head, changes, host: key.authority,
+                scheme: request.scheme.name)
+            if let reason { removed.append(RemovedField(fields.bytes[fields.lines[index].name.range], reason)) }
+        }
+        return removed
     }
 
     private func validationRequest(_ request: ClientRequest, _ plan: FetchPlan, _ conditions: Conditions)
@@ -98,9 +124,11 @@ struct FetchRequestWriter {
 
 extension LoopSettings {
     /// The request as the origin gets it, without what its fetch adds.
-    fileprivate func write(_ request: ClientRequest, _ changes: RequestForwarding.Changes, to head: ByteBuffer) {
+    /// - Returns: whether it has lines that may not go on as they are.
+    fileprivate func write(_ request: ClientRequest, _ changes: RequestForwarding.Changes, to head: ByteBuffer) -> Bool
+    {
         let (fields, address, key) = (request.fields, request.clientAddress, request.sentKey)
-        requestForwarding.write(
+        return requestForwarding.write(
             request.head, fields.view, changes, host: key.authority, clientAddress: address.span,
             scheme: request.scheme.name, to: head)
     }

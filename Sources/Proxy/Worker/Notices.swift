@@ -46,15 +46,19 @@ final class Notices {
 
     private let loop: EventLoop
     private let log: Logger
+    private let shared: SharedState
+    /// What this loop has told, or has seen that another one has.
+    private var toldFields = ToldFields()
     /// Nanoseconds.
     private static let interval: Int64 = 1_000_000_000
     private var limit = RateLimitedNotice<Kind>(limit: Notices.mostPerSecond, interval: UInt64(Notices.interval))
     /// Whether a timer is set that reports what was suppressed, should no more come.
     private var willTellRest = false
 
-    init(loop: EventLoop, log: Logger) {
+    init(loop: EventLoop, shared: SharedState) {
         self.loop = loop
-        self.log = log
+        self.shared = shared
+        log = shared.log
     }
 
     func malformed(_ error: MessageSyntaxError, from peer: SocketAddress) {
@@ -131,6 +135,26 @@ final class Notices {
     func refused(_ request: ClientRequest, at bound: StaticString) {
         let upstream = request.route.origin.settings.name
         write(.bound(upstream), "upstream \(upstream): answered 503 (\(bound)) for \(request.summary)")
+    }
+
+    /// An origin does not get these fields of a request. Told once of each field of a network of peers, over all loops:
+    /// who set up a proxy before this one reads it then, and no client can fill the log.
+    func removed(_ fields: [RemovedField], from request: ClientRequest) {
+        // Most often a trusted proxy said what we say ourselves.
+        guard !fields.isEmpty else { return }
+        let address = request.clientAddress
+        // None for a Unix socket.
+        let network = IPAddress(address.span).map { PeerNetwork(around: $0) }
+        let new = fields.filter { !toldFields.has($0.name, from: network) }
+        guard !new.isEmpty else { return }
+        let now = UInt64(loop.now)
+        // Those that may not be written now are told of with a later request.
+        guard let told = shared.toldFields.withLock({ $0.tell(new, from: network, at: now) }) else { return }
+        for field in new { toldFields.add(field.name, from: network) }
+        guard !told.isEmpty else { return }
+        let peer = address.isEmpty ? "a Unix socket" : String(address)
+        log.notice(
+            "\(ToldFields.notice(of: told, from: peer, in: network, isTrusted: request.isFromTrustedProxy))")
     }
 
     func cannotAccept(_ error: SystemError) { write(.accept, "cannot accept connections: \(error)") }

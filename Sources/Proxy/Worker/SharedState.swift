@@ -23,6 +23,8 @@ final class SharedState: Sendable {
     /// Open client connections over all loops.
     let connections = Atomic<Int>(0)
     private let operations = Atomic<UInt64>(0)
+    /// Of which removed fields the operator was told.
+    let toldFields = Guarded(ToldFields.Record())
     /// Added to by each worker as it ends.
     let drained = Guarded(DrainReport())
 

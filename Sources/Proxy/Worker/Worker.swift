@@ -69,7 +69,7 @@ final class Worker {
         recorder = Recorder(
             loop: loop, metrics: metrics, feed: accessLog?.feed(ofWorker: index, on: loop),
             trustedProxies: loopSettings.trustedProxies)
-        notices = Notices(loop: loop, log: shared.log)
+        notices = Notices(loop: loop, shared: shared)
         deadlines = loop.deadlines
         turns = Turns(loop: loop)
         starvedClients = StarvedClients(loop: loop, index: index, turns: turns)

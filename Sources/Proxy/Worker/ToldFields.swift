@@ -1,0 +1,115 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Telemetry
+
+/// The peers that are taken for one where the operator is told something once.
+typealias PeerNetwork = AddressBlock
+
+extension PeerNetwork {
+    /// What one holder of addresses mostly has at least.
+    init(around address: IPAddress) { self.init(around: address, ipv4Bits: 24, ipv6Bits: 48) }
+}
+
+/// Of which removed fields of which networks of peers the operator was told (`Notices.removed`). A value, of one loop, or
+/// of all under a lock. Bounded: clients choose the names, and some have many addresses.
+struct ToldFields: Sendable {
+    /// With more networks than these, the one that was there first is forgotten.
+    static let mostNetworks = 1024
+    /// Of a network no more is told than of this many fields.
+    static let mostFields = 32
+
+    /// Hashes of names in lower case.
+    private var names: [PeerNetwork?: [UInt64]] = [:]
+    /// The networks, in the order in which they came; when it is full, the next one's place is that of the first.
+    private var networks: [PeerNetwork?] = []
+    private var next = 0
+
+    /// Whether nothing need be told of this field: it was told, or enough others were.
+    func has(_ name: ByteSlice, from network: PeerNetwork?) -> Bool {
+        guard let told = names[network] else { return false }
+        return told.count >= Self.mostFields || told.contains(Self.hash(of: name))
+    }
+
+    /// Notes that it was told. Nothing changes if `has` it.
+    mutating func add(_ name: ByteSlice, from network: PeerNetwork?) {
+        guard !has(name, from: network) else { return }
+        if names[network] == nil {
+            if networks.count < Self.mostNetworks {
+                networks.append(network)
+            } else {
+                names[networks[next]] = nil
+                networks[next] = network
+                next = (next + 1) % Self.mostNetworks
+            }
+        }
+        names[network, default: []].append(Self.hash(of: name))
+    }
+
+    private static func hash(of name: ByteSlice) -> UInt64 {
+        var hash = RunningHash()
+        let bytes = name.span
+        for index in bytes.indices { hash.add(bytes[index].lowercasedASCII) }
+        return hash.value
+    }
+
+    /// What all loops have told, and how often one of them may.
+    struct Record: Sendable {
+        private enum Kind: Hashable { case removed }
+
+        /// Notices in a minute: clients with addresses of many networks may want to fill the log.
+        static let mostPerMinute = 10
+
+        private var told = ToldFields()
+        private var limit = RateLimitedNotice<Kind>(limit: mostPerMinute, interval: 60_000_000_000)
+
+        /// - Parameter now: monotonic nanoseconds.
+        /// - Returns: those that are to be told now, none of them a second time; `nil` if that must wait.
+        mutating func tell(_ fields: [RemovedField], from network: PeerNetwork?, at now: UInt64) -> [RemovedField]? {
+            let new = fields.filter { !told.has($0.name, from: network) }
+            if new.isEmpty { return [] }
+            guard case .write = limit.admit(.removed, at: now) else { return nil }
+            // Several lines may have one name.
+            return new.filter { field in
+                defer { told.add(field.name, from: network) }
+                return !told.has(field.name, from: network)
+            }
+        }
+    }
+
+    // MARK: The text
+
+    /// The most names in one notice, and the most bytes of one.
+    private static let (mostNames, longestName) = (8, 64)
+
+    /// - Parameters:
+    ///   - fields: not empty.
+    ///   - peer: as text.
+    ///   - isTrusted: whether it is a trusted proxy.
+    static func notice(of fields: [RemovedField], from peer: String, in network: PeerNetwork?, isTrusted: Bool)
+        -> String
+    {
+        let reasons = RemovedField.Reason.allCases.compactMap { reason -> String? in
+            let names = fields.filter { $0.reason == reason }.map { String($0.name).prefix(longestName) }
+            guard !names.isEmpty else { return nil }
+            let more = names.count > mostNames ? " and \(names.count - mostNames) more" : ""
+            return "\(names.prefix(mostNames).joined(separator: ", "))\(more) (\(advice(reason, isTrusted: isTrusted)))"
+        }
+        let others = network.map { ", nor again of \($0)" } ?? ""
+        return
+            "fields of requests from \(peer) are not forwarded: \(reasons.joined(separator: "; ")). Not told again\(others)"
+    }
+
+    private static func advice(_ reason: RemovedField.Reason, isTrusted: Bool) -> String {
+        switch reason {
+        case .untrusted:
+            "believed only from clients.trusted-proxies: if this peer is a proxy of yours, such as a TLS terminator, name it there"
+        case .notInKey:
+            isTrusted
+                ? "forwarded only if the route's key.headers names it"
+                : "forwarded only if the route's key.headers names it, whether or not the peer is in clients.trusted-proxies"
+        case .oddName: "other characters than letters, digits and hyphens: forwarding.odd-field-names"
+        case .trailer: "a trailer field, which may not say that"
+        }
+    }
+}

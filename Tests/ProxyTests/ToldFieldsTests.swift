@@ -1,0 +1,78 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Testing
+
+@testable import Proxy
+
+/// Of which removed fields the operator was told: once of each, and never without bound.
+struct ToldFieldsTests {
+    private static func network(_ text: String) -> PeerNetwork? {
+        let bytes = ByteSlice(text)
+        return IPAddress(bytes.span).map { PeerNetwork(around: $0) }
+    }
+
+    private static func field(_ name: String, _ reason: RemovedField.Reason = .untrusted) -> RemovedField {
+        RemovedField(ByteSlice(name), reason)
+    }
+
+    private static func tell(
+        _ record: inout ToldFields.Record, _ names: [String], _ peer: String, at seconds: UInt64
+    ) -> [String]? {
+        record.tell(names.map { field($0) }, from: network(peer), at: seconds * 1_000_000_000)?.map { String($0.name) }
+    }
+
+    @Test func `each field is told once of a network, in whatever case`() {
+        var record = ToldFields.Record()
+        #expect(Self.tell(&record, ["X-A", "x-a", "X-B"], "192.0.2.1", at: 1) == ["X-A", "X-B"])
+        #expect(Self.tell(&record, ["X-B", "X-C"], "192.0.2.255", at: 2) == ["X-C"])
+        #expect(Self.tell(&record, ["X-a", "X-b"], "192.0.2.7", at: 999) == [])
+        #expect(Self.tell(&record, ["X-A"], "192.0.3.1", at: 1000) == ["X-A"])
+        #expect(Self.tell(&record, ["X-A"], "2001:db8:1:2::3", at: 1001) == ["X-A"])
+        #expect(Self.tell(&record, ["X-A"], "2001:db8:1:ffff::3", at: 1002) == [])
+        #expect(Self.tell(&record, ["X-A"], "2001:db8:2::3", at: 1003) == ["X-A"])
+        // A Unix socket.
+        #expect(Self.tell(&record, ["X-A"], "", at: 1004) == ["X-A"])
+        #expect(Self.tell(&record, ["X-A"], "", at: 1005) == [])
+    }
+
+    @Test func `what may not be told now is told later`() {
+        var record = ToldFields.Record()
+        for number in 0..<ToldFields.Record.mostPerMinute {
+            #expect(Self.tell(&record, ["X-A"], "10.0.\(number).1", at: 1) == ["X-A"])
+        }
+        #expect(Self.tell(&record, ["X-A"], "10.1.0.1", at: 2) == nil)
+        #expect(Self.tell(&record, ["X-A"], "10.0.0.1", at: 2) == [], "told before")
+        #expect(Self.tell(&record, ["X-A"], "10.1.0.1", at: 62) == ["X-A"])
+    }
+
+    @Test func `of a network only so many fields are told, and of the first of too many networks it is forgotten`() {
+        var told = ToldFields()
+        for number in 0..<100 { told.add(ByteSlice("X-\(number)"), from: Self.network("10.0.0.1")) }
+        let isNew = ToldFields()
+        #expect(!isNew.has(ByteSlice("X-A"), from: Self.network("10.0.0.1")))
+        #expect(told.has(ByteSlice("X-A"), from: Self.network("10.0.0.1")), "enough was told")
+        for number in 1...ToldFields.mostNetworks {
+            told.add(ByteSlice("X-A"), from: Self.network("10.\(number / 256).\(number % 256).1"))
+        }
+        #expect(!told.has(ByteSlice("X-1"), from: Self.network("10.0.0.1")), "forgotten")
+        #expect(told.has(ByteSlice("x-a"), from: Self.network("10.0.1.1")))
+        told.add(ByteSlice("X-A"), from: Self.network("10.200.0.1"))
+        #expect(!told.has(ByteSlice("x-a"), from: Self.network("10.0.1.1")), "forgotten")
+        #expect(told.has(ByteSlice("x-a"), from: Self.network("10.0.2.1")))
+    }
+
+    @Test func `a notice names the fields, the peer and what to do, and is of no great length`() {
+        let fields = (0..<20).map { Self.field("X-\($0)-" + String(repeating: "a", count: 500), .oddName) }
+        let text = ToldFields.notice(
+            of: [Self.field("X-Real-IP"), Self.field("Forwarded", .notInKey)] + fields, from: "10.0.0.1",
+            in: Self.network("10.0.0.1"), isTrusted: false)
+        for part in [
+            "X-Real-IP (", "Forwarded (", "clients.trusted-proxies", "key.headers", "forwarding.odd-field-names",
+            "10.0.0.1 ", "10.0.0.0/24", " and 12 more",
+        ] {
+            #expect(text.contains(part), "\(part) in \(text)")
+        }
+        #expect(text.utf8.count < 1500)
+    }
+}
