@@ -27,16 +27,26 @@ RELEASE = $(SWIFT) build -c release $(STATIC)
 
 FORMATTED = --recursive Package.swift Sources Tests
 
-.PHONY: run test build lint format install uninstall dependencies bench bench-quick benchmark tools peers
+.PHONY: run test clients build lint format install uninstall dependencies bench bench-quick benchmark tools peers
 
 run: build
 	@exec "$(PROGRAM)" demo
 
 # The end-to-end tests drive the program as it is used: the release build. They use real time, so they run after the unit tests,
 # some of which keep every core busy on purpose.
-test: build
+test: build clients
 	$(SWIFT) test --skip EndToEndTests
 	COALESCED_PROGRAM="$(PROGRAM)" $(SWIFT) test --skip-build --filter EndToEndTests
+
+# What real clients of the end-to-end tests need. A test whose client is missing fails.
+clients:
+	@for python in /usr/bin/python3 python3; do \
+	  $$python -c 'import requests' 2>/dev/null && exit 0; \
+	done; \
+	command -v apt-get >/dev/null || { echo "install Python's requests and try again" >&2; exit 1; }; \
+	if [ "$$(id -u)" -eq 0 ]; then sudo=; else sudo=sudo; fi; \
+	echo "installing python3-requests"; \
+	$$sudo apt-get update; $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3-requests
 
 build: dependencies
 	$(RELEASE) --product coalesced

@@ -128,7 +128,7 @@ import Testing
         Course(
             testDescription: "chunks that break off",
             start: { delivery(try arriving(failed("one, two")), framing: .chunked, head: $0, room: $1) },
-            content: "one, two", framed: "8\r\none, two", outcome: .cutOff),
+            content: "one, two", framed: "8\r\none, two\r\n", outcome: .cutOff),
         Course(
             testDescription: "a body that ends with the connection",
             start: { delivery(try arriving(complete("one, two")), framing: .untilClose, head: $0, room: $1) },
@@ -240,6 +240,51 @@ import Testing
         }
     }
 
+    @Test func `a chunk goes out with its end, and the last one with it where that is known`() throws {
+        let body = Self.body("one")
+        let delivery = Self.delivery(try Self.arriving(body), framing: .chunked, passesTrailers: true)
+        let kernel = Kernel(step: 1024)
+        #expect(kernel.take(delivery) == .starved)
+        Self.grow(body, "two")
+        #expect(kernel.take(delivery) == .starved)
+        #expect(kernel.take(delivery) == .starved, "there is nothing more")
+        Self.grow(body, "three")
+        body.complete(trailers: Self.trailers)
+        #expect(kernel.take(delivery) == .done)
+        #expect(
+            kernel.writes == [
+                Self.head + "3\r\none\r\n", "3\r\ntwo\r\n", "5\r\nthree\r\n0\r\nDigest: x\r\n\r\n",
+            ])
+        #expect(delivery.bodyBytesSent == 11)
+    }
+
+    @Test func `the last chunk follows at once where it comes later`() throws {
+        let body = Self.body("one")
+        let delivery = Self.delivery(try Self.arriving(body), framing: .chunked)
+        let kernel = Kernel(step: 1024)
+        #expect(kernel.take(delivery) == .starved)
+        body.complete()
+        #expect(kernel.take(delivery) == .done)
+        #expect(kernel.writes == [Self.head + "3\r\none\r\n", "0\r\n\r\n"])
+    }
+
+    @Test func `what ends while a chunk is half out is ended behind it`() throws {
+        // Wherever the kernel stopped: in the size, in the data, or in the chunk's end.
+        for step in 1..<"3\r\none\r\n".utf8.count {
+            let body = Self.body("one")
+            let delivery = Self.delivery(try Self.arriving(body), framing: .chunked, head: "")
+            let kernel = Kernel(step: step)
+            kernel.whenFull = { if !kernel.writes.isEmpty { body.complete(trailers: Self.trailers) } }
+            var outcome = kernel.take(delivery)
+            if outcome == .starved {
+                body.complete()
+                outcome = kernel.take(delivery)
+            }
+            #expect(outcome == .done)
+            #expect(kernel.text == "3\r\none\r\n0\r\n\r\n", "\(step) bytes at a time")
+        }
+    }
+
     /// The content of chunks without line ends in them; `nil` if they are not whole.
     private static func withoutChunks(_ text: Substring) -> String? {
         var lines = text.split(separator: "\r\n", omittingEmptySubsequences: false)
@@ -304,6 +349,8 @@ private final class Kernel {
     /// Called where it takes nothing.
     var whenFull: () -> Void = {}
     private(set) var text = ""
+    /// What it took each time.
+    private(set) var writes: [String] = []
     private var isFull = false
     private let list = GatherList()
 
@@ -332,6 +379,7 @@ private final class Kernel {
         list.copy(to: offered)
         offered.truncate(to: min(step, offered.count))
         text += String(offered.span)
+        writes.append(String(offered.span))
         return .wrote(offered.count)
     }
 }

@@ -73,29 +73,34 @@ extension Delivery {
         }
     }
 
+    /// Offers the chunk that is open, or the next one: its data as far as it is announced, its end, and the last chunk
+    /// where the body ends there.
     private func prepareChunk(
         _ slices: [ByteSlice], _ list: GatherList, _ phase: GrowingBody.Phase, _ reachesEnd: Bool, _ body: GrowingBody
     ) -> End {
-        let control = control ?? ByteBuffer(capacity: Self.controlCapacity)
-        self.control = control
         let available = slices.reduce(0) { $0 + $1.count }
-        if chunks.left == 0 {
-            if available > 0 {
-                chunks.begin(available, in: control)
-            } else if phase == .complete, reachesEnd {
-                chunks.finish(trailers: passesTrailers ? body.trailers : nil, in: control)
-                return .complete
-            }
+        if case .between = chunks, available > 0 {
+            let control = control ?? ByteBuffer(capacity: Self.controlCapacity)
+            self.control = control
+            chunks.begin(available, in: control)
         }
         // A piece may have grown since the chunk's size was written: what is more belongs to the next chunk.
-        var left = chunks.left
+        let announced = chunks.contentLeft
+        var left = announced
         for slice in slices where left > 0 {
             let part = min(left, slice.count)
             list.append(slice[0..<part])
             left -= part
         }
-        return phase == .failed && reachesEnd ? .failed : .more
+        chunks.addEnd(to: list)
+        guard announced == available else { return .more }
+        let end = Self.end(phase, reachesEnd)
+        if end == .complete { chunks.addLast(trailers: trailers(of: body), to: list) }
+        return end
     }
+
+    /// The trailer section that the client gets.
+    func trailers(of body: GrowingBody) -> ByteSlice? { passesTrailers ? body.trailers : nil }
 
     private static func end(_ phase: GrowingBody.Phase, _ reachesEnd: Bool) -> End {
         guard reachesEnd else { return .more }

@@ -40,10 +40,10 @@ final class Delivery {
     var source: Source
     /// What follows `source`, the next one last.
     private var later: [Source]
-    /// Head, chunk sizes and chunk ends that go before the next body byte. `nil` once the head is out, unless there are
-    /// chunks.
+    /// The head, or what is left of it, and the size of the chunk that goes before the next body byte. `nil` once the head
+    /// is out, unless there are chunks.
     var control: ByteBuffer?
-    var chunks = Chunks.none
+    var chunks = Chunks.between
 
     /// - Parameter head: status line, fields and the empty line.
     init(head: ByteBuffer, _ sources: consuming Sources, framing: Framing, passesTrailers: Bool = false) {
@@ -73,7 +73,7 @@ final class Delivery {
         control = rest
     }
 
-    /// Room for a chunk's end and the next one's size.
+    /// Room for a chunk's size.
     static let controlCapacity = 32
 
     /// The body that is still arriving, if this follows one.
@@ -136,8 +136,8 @@ final class Delivery {
                 sent += count
                 // Where the outcome is certain, without looking again. What comes meanwhile is noticed by those who
                 // follow the body.
-                if count == ofControl + ofBody, end == .complete, isLast {
-                    bodyBytesSent += UInt64(ofBody)
+                if count == ofControl + ofBody, end == .complete, later.isEmpty {
+                    bodyBytesSent += UInt64(framing == .chunked ? chunks.contentLeft : ofBody)
                     return .done
                 }
                 account(count)
@@ -165,16 +165,13 @@ final class Delivery {
 
     static let copiedBody = 2048
 
-    /// Whether nothing comes after a source that was offered to its end: no other one, and no last chunk.
-    private var isLast: Bool { later.isEmpty && framing != .chunked }
-
     /// The first `count` bytes of what was prepared are out.
     func account(_ count: Int) {
         let ofControl = min(count, control?.count ?? 0)
         control?.consume(ofControl)
         let ofBody = count - ofControl
         guard ofBody > 0 else { return }
-        bodyBytesSent += UInt64(ofBody)
+        if framing != .chunked { bodyBytesSent += UInt64(ofBody) }
         switch source {
         case .none, .lost:
             break
@@ -186,9 +183,13 @@ final class Delivery {
             reader.advance(by: ofBody)
             source = .complete(reader)
         case .arriving(let body, var cursor, let part):
-            body.advance(&cursor, by: ofBody)
+            var ofContent = ofBody
+            if framing == .chunked {
+                ofContent = chunks.account(ofBody, trailers: trailers(of: body))
+                bodyBytesSent += UInt64(ofContent)
+            }
+            body.advance(&cursor, by: ofContent)
             source = .arriving(body, cursor, part: part)
-            chunks.account(ofBody)
         }
     }
 }

@@ -46,6 +46,12 @@ struct BodyReader: Sendable {
     static var untilClose: BodyReader { BodyReader(phase: .untilClose) }
 
     var isEnded: Bool { phase == .ended }
+    var isInChunk: Bool {
+        switch phase {
+        case .data, .dataEnd: true
+        case .sized, .untilClose, .size, .trailers, .ended, .malformed: false
+        }
+    }
 
     /// Reads what belongs to the body; returns where the rest begins.
     mutating func read(_ bytes: [UInt8], from start: Int, into body: inout Body) -> Int {

@@ -120,6 +120,22 @@ final class Conversation: Sendable {
         }
     }
 
+    /// The raw bytes, outside of any answer, as soon as they end so.
+    func text(endingIn end: String, within limit: Duration = patience) throws -> String {
+        let deadline = Instant.now + limit
+        while true {
+            let text = String(decoding: state.withLock { $0.unread }, as: UTF8.self)
+            if text.hasSuffix(end) { break }
+            guard !isEndedByPeer, receive(until: deadline) else {
+                throw Late(what: "\(end.debugDescription) behind \(text.debugDescription)", place: "Conversation")
+            }
+        }
+        return state.withLock { state in
+            defer { state.unread = [] }
+            return String(decoding: state.unread, as: UTF8.self)
+        }
+    }
+
     /// Does the peer end the connection (by whatever means), with nothing more to say?
     func isClosed(within limit: Duration = .seconds(10)) -> Bool {
         let deadline = Instant.now + limit

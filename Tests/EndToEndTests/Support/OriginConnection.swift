@@ -136,6 +136,7 @@ struct OriginConnection {
         guard phase != .tunnel, request >= 0, !received[request].isWhole else { return }
         input.removeFirst(requestBody.read(input, from: 0, into: &received[request].body))
         received[request].isWhole = requestBody.isEnded
+        received[request].isInChunk = requestBody.isInChunk
     }
 
     private mutating func send(_ bytes: [UInt8]) { output += bytes }

@@ -11,6 +11,8 @@ struct Received: Sendable {
     let ordinal: Int
     var body = Body()
     var isWhole = false
+    /// A chunk has begun whose end has not come.
+    var isInChunk = false
     /// The other side closed the connection before the script was at its end.
     var wasAbandoned = false
     /// Bytes of the answer that the kernel has taken so far.
