@@ -18,6 +18,8 @@ import Glibc
     // libevent, which does not call back from there.
     @exclusivity(unchecked) private var readWatch: Watch?
     @exclusivity(unchecked) private var writeWatch: Watch?
+    /// See `watchForDeparture`. libevent watches one descriptor for edges or for levels, not for both.
+    @exclusivity(unchecked) private var departureWatch: Watch?
 
     /// Takes over a connected socket, as a `Listener` gives it.
     public init(adopting descriptor: consuming Descriptor, on loop: EventLoop) {
@@ -76,6 +78,9 @@ import Glibc
     /// All others of the round have had their turn: the place to write what waited for that.
     open func roundEnds() {}
 
+    /// The peer has gone, as `watchForDeparture()` was to find out.
+    open func peerHasGone() {}
+
     /// An iteration of the loop ends in which `callAtIterationEnd()` was called.
     open func iterationEnds() {}
 
@@ -116,6 +121,7 @@ import Glibc
     /// `.wouldBlock`. On the loop's thread.
     public final func armWrite() {
         guard unsafe writeWatch == nil, !isClosed else { return }
+        unsafe departureWatch = nil
         do throws(SystemError) {
             unsafe writeWatch = try Watch(loop.base, descriptor, EV_WRITE | EV_PERSIST, context: context(self)) {
                 _, _, context in
@@ -129,6 +135,35 @@ import Glibc
     /// While connecting this does nothing: the outcome is being waited for.
     public final func disarmWrite() {
         if !isConnecting, unsafe writeWatch != nil { unsafe writeWatch = nil }
+    }
+
+    /// After the end of the stream, when reading has stopped and nothing waits to be written: `peerHasGone()` is called
+    /// when the peer's side is known to be closed for good, by its reset. Until `armWrite()`: whoever writes is told of
+    /// that as well. Does nothing if that is already so. On the loop's thread.
+    public final func watchForDeparture() {
+        guard unsafe departureWatch == nil, unsafe writeWatch == nil, unsafe readWatch == nil, !isClosed else { return }
+        do throws(SystemError) {
+            // By edges: the end of the stream, which stays to be read, is told of once.
+            unsafe departureWatch = try Watch(
+                loop.base, descriptor, EV_READ | EV_PERSIST | EV_ET, context: context(self)
+            ) { _, _, context in
+                unsafe watcher(context, as: Socket.self)?.mayHaveLostPeer()
+            }
+        } catch {
+            reportLater(error)
+        }
+    }
+
+    /// Whether the connection is at its end in both directions: by a reset, or, on a Unix socket, since the peer has
+    /// closed. On TCP a peer that has closed looks like one that only sends no more until something is written to it.
+    public final var hasLostPeer: Bool {
+        var entry = pollfd(fd: descriptor, events: 0, revents: 0)
+        return unsafe poll(&entry, 1, 0) > 0 && Int32(entry.revents) & (POLLHUP | POLLERR) != 0
+    }
+
+    private func mayHaveLostPeer() {
+        loop.noteBeginning()
+        if hasLostPeer { peerHasGone() }
     }
 
     private func becameReadable() {
@@ -181,6 +216,7 @@ import Glibc
         // The watches first: libevent must not be left with a number that may mean another file next.
         unsafe readWatch = nil
         unsafe writeWatch = nil
+        unsafe departureWatch = nil
         loop.close(descriptor)
         descriptor = -1
     }

@@ -156,17 +156,17 @@ import Testing
         }
     }
 
-    @Test func `so is one whose client of HTTP 1 point 0 closes its half, and is taken for gone`() throws {
+    @Test func `so is one whose client of HTTP 1 point 0 has shut its half as well`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
-            origin.on("/cut") { _ in [.head(200, "Transfer-Encoding: chunked"), .chunk("half"), .gate(gate)] }
+            origin.on("/cut") { _ in [.head(200, "Transfer-Encoding: chunked"), .chunk("half"), .gate(gate), .reset] }
             let client = try proxy.connect()
             try client.send("GET /cut HTTP/1.0\r\nHost: a\r\n\r\n")
             try client.progress { $0.text == "half" }
             client.finishSending()
+            gate.open()
             let answer = try client.answer()
             #expect(answer.ending == .reset)
-            gate.open()
         }
     }
 

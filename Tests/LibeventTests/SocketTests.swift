@@ -27,6 +27,57 @@ import Testing
         }
     }
 
+    @Test func `a peer that sends no more is told apart from one that has gone`() throws {
+        try onLoop { loop in
+            let (near, far) = socketPair(on: loop)
+            var told = 0
+            near.onReadable = { socket in
+                let end = socket.read(into: ByteBuffer(capacity: 16), minimum: 16)
+                #expect(end == .endOfStream)
+                socket.stopReading()
+                #expect(!socket.hasLostPeer)
+                socket.watchForDeparture()
+                // The end that stays to be read is told of in between.
+                loop.schedule(after: 20 * millisecond) {
+                    #expect(told == 0)
+                    far.close()
+                }
+            }
+            near.onGone = {
+                told += 1
+                #expect(near.hasLostPeer)
+                near.close()
+                loop.stop()
+            }
+            near.startReading()
+            try far.shutdownWrite()
+            loop.run()
+            #expect(told == 1)
+            loop.stop()
+        }
+    }
+
+    @Test func `who waits for room to write watches for nothing else`() throws {
+        try onLoop { loop in
+            let (near, far) = socketPair(on: loop, isNarrow: true)
+            try far.shutdownWrite()
+            near.watchForDeparture()
+            let more = [UInt8](repeating: 0, count: 1 << 20)
+            _ = near.write(more.span)
+            near.onGone = { Issue.record("it is told as a writer") }
+            near.onWritable = { socket in
+                guard case .failed = socket.write(more.span) else { return }
+                socket.close()
+                loop.stop()
+            }
+            near.armWrite()
+            near.watchForDeparture()
+            loop.schedule(after: millisecond) { far.close() }
+            loop.run()
+            loop.stop()
+        }
+    }
+
     @Test func `the end of an iteration comes once all that is ready has been read, and is not waited for`() throws {
         try onLoop { loop in
             let pairs = [socketPair(on: loop), socketPair(on: loop)]

@@ -7,10 +7,12 @@ public final class TestSocket: Socket {
     public var onWritable: (TestSocket) -> Void = { $0.disarmWrite() }
     public var onConnected: (SystemError?) -> Void = { _ in }
     public var onIterationEnd: (TestSocket) -> Void = { _ in }
+    public var onGone: () -> Void = {}
     public var onDeinit: () -> Void = {}
     public override func readable() { onReadable(self) }
     public override func writable() { onWritable(self) }
     public override func connected(_ error: SystemError?) { onConnected(error) }
+    public override func peerHasGone() { onGone() }
     public override func iterationEnds() { onIterationEnd(self) }
     deinit { onDeinit() }
 }

@@ -9,9 +9,10 @@ extension ClientConnection: TransactionClient {
     var persists: Bool { output.keepsAlive && worker.keepsConnections }
 
     func settlePersistence() -> Bool {
-        // Content that is still to come may never come (RFC 9110 §10.1.1): then the connection closes, and the response
-        // says so.
-        output.keepAlive(persists && input.content == nil)
+        // Content that is still to come may never come (RFC 9110 §10.1.1), and no request will where the client has shut
+        // its sending side: then the connection closes, and the response says so.
+        let hasNoMore = input.hasEnded && input.isEmpty
+        output.keepAlive(persists && input.content == nil && !hasNoMore)
         return output.keepsAlive
     }
 
@@ -120,6 +121,7 @@ extension ClientConnection: TransactionClient {
             guard buffer.isEmpty else { return armWrite() }
             _ = output.takeInterims()
             disarmWrite()
+            awaitResponse()
         case .wouldBlock: armWrite()
         case .failed: end()
         }
@@ -153,6 +155,7 @@ extension ClientConnection: TransactionClient {
         case .starved:
             disarmWrite()
             if deadline.waitsFor == .send { awaitContent() }
+            if sent > 0 || deadline.waitsFor != .response { awaitResponse() }
             if let body = delivery.followed { worker.starvedClients.wait(self, for: body) }
         case .cutOff:
             // Its end is missing, which a length or chunks tell; what was answered before it must still arrive.
@@ -210,7 +213,8 @@ extension ClientConnection: TransactionClient {
         due(.request, worker.timeouts.idle)
         if !input.hasEnded { startReading() }
         // Inside `serve` its loop goes on; otherwise a request may be in the buffer already.
-        if !input.isBeingTaken, let context = input.context { serve(context) }
+        guard !input.isBeingTaken else { return }
+        if let context = input.context { serve(context) } else if input.hasEnded { end() }
     }
 
     func tunnel(to upstream: UpstreamConnection, head: ByteBuffer) {

@@ -49,7 +49,11 @@ final class ClientConnection: Socket {
             }
         }
     }
-    enum Waiting { case request, head, content, send, tunnel, linger }
+    enum Waiting {
+        case request, head, content, send, tunnel, linger
+        /// Something to be sent to a client that has shut its sending side.
+        case response
+    }
 
     let worker: Worker
     let peer: SocketAddress
@@ -177,15 +181,25 @@ final class ClientConnection: Socket {
         watch()
     }
 
-    /// The client will send nothing more. A client that only closed its half looks like one that has gone. Like most
-    /// servers, we treat it as gone while its response is still to come, and finish sending what is complete here.
+    /// The client will send nothing more. A request that is complete is answered as long as writing works: perhaps the
+    /// client has only shut its sending side (RFC 9112 §9.6 has servers do so; clients may as well). One that has closed
+    /// looks the same until something is written to it, and then it answers by a reset.
     private func endOfStream() {
         input.ended()
         stopReading()
-        guard phase == .serving, input.content == nil, let delivery = output.delivery, delivery.followed == nil else {
-            return end()
-        }
+        guard phase == .serving, input.content == nil, !hasLostPeer else { return end() }
+        // A response under way is written until the client takes nothing for `send-timeout`.
+        if deadline.waitsFor != .send { awaitResponse() }
     }
+
+    /// Nothing goes out at the moment to a client that has shut its sending side, if this one has.
+    func awaitResponse() {
+        guard input.hasEnded else { return }
+        due(.response, worker.timeouts.halfClosed)
+        watchForDeparture()
+    }
+
+    override func peerHasGone() { end() }
 
     private func proceed() {
         if phase == .serving { readContent() }
@@ -225,7 +239,7 @@ final class ClientConnection: Socket {
         case .due(.request) where worker.keepsConnections && loop.postponesEnd():
             // Thousands became idle together. Until its turn comes it stays a connection on which a request is answered.
             due(.request, DeadlineWheel.Settings.tick)
-        case .due(.request), .due(.tunnel), .due(.linger): end()
+        case .due(.request), .due(.tunnel), .due(.linger), .due(.response): end()
         case .due(.send): takingIsDue()
         case .due(.head): timeOut("The request's head took too long.")
         case .due(.content):

@@ -16,6 +16,10 @@ struct ClientTimeouts: Sendable {
     let tunnel: Int64
     /// How long a closed connection waits for the peer to read the last response: a few round trips.
     let linger: Int64 = 2_000_000_000
+    /// How long a client that has shut its sending side is taken to be there while nothing goes out to it. Nearly all such
+    /// clients have closed for good, and until something is written nothing tells them from those that only send no
+    /// more: so fetches go on for them no longer than a page takes that was not stored.
+    let halfClosed: Int64 = 5_000_000_000
     /// How long the end of the program waits for the first request on a connection: what was sent to it before the
     /// client could know is on its way. With the wheel's tick half a second at most.
     let firstRequest: Int64 = 400_000_000
