@@ -19,10 +19,14 @@ open class DeadlineTarget {
 /// last ones are late by as long as all of that takes. What is due may still be moved or cancelled until it is reached.
 /// An armed deadline keeps its target alive. The timer only runs while something is armed.
 ///
+/// After a jump of the clock, as when the process was stopped or its container frozen, no deadline is reached for a while
+/// (`EventLoop.Jump`): what came meanwhile still lies in the sockets' buffers, and is read first.
+///
 /// ```
 /// idle ─arm→ ticking ─tick with nothing due→ ticking;  nothing armed at a tick or behind a share→ idle
-///               └─tick with something due→ sharing ─job: a share, and more is due→ sharing
-///                                             └─job: a share, and nothing more is due→ ticking
+///               ├─tick with something due→ sharing ─job: a share, and more is due→ sharing
+///               │                             └─job: a share, and nothing more is due→ ticking
+///               └─tick behind a jump→ pausing ─tick, the pause is over→ ticking
 /// ```
 public final class DeadlineWheel {
     /// How coarse it is, and how large.
@@ -40,6 +44,10 @@ public final class DeadlineWheel {
     private var timer: Timer?
     /// Whether a job is posted that reaches a share of what is due.
     private var isSharing = false
+    /// When it last turned, in nanoseconds of the loop's clock.
+    private var lastTurn: Int64 = 0
+    /// Until when no deadline is reached, since the clock jumped; `nil` if it did not.
+    private var pausesUntil: Int64?
     /// The loop owns its wheel.
     private unowned let loop: EventLoop
     private let origin: Int64
@@ -57,6 +65,8 @@ public final class DeadlineWheel {
         if timer == nil {
             // The wheel did not turn while nothing was armed.
             unsafe wheel.collect(upTo: tick(before: loop.now))
+            lastTurn = loop.now
+            pausesUntil = nil
             timer = loop.schedule(every: Settings.tick) { [unowned self] in turn() }
         }
         return unsafe wheel.insert(target, at: tick(after: time))
@@ -87,8 +97,25 @@ public final class DeadlineWheel {
     }
 
     private func turn() {
+        guard !isPausing() else { return }
         unsafe wheel.collect(upTo: tick(before: loop.now))
         if unsafe wheel.hasDue { shareLater() } else { restIfEmpty() }
+    }
+
+    /// Notes a turn.
+    /// - Returns: whether the clock has jumped since the one before, or before that, and the sockets come first.
+    private func isPausing() -> Bool {
+        let now = loop.now
+        let jumped = now - lastTurn >= EventLoop.Jump.least
+        lastTurn = now
+        if let until = pausesUntil {
+            guard now >= until else { return true }
+            // Not once more: where each iteration takes as long as a jump, deadlines are reached all the same.
+            pausesUntil = nil
+            return false
+        }
+        if jumped { pausesUntil = now + EventLoop.Jump.pause }
+        return jumped
     }
 
     private func shareLater() {
@@ -99,6 +126,8 @@ public final class DeadlineWheel {
 
     private func reachShare() {
         isSharing = false
+        // Stopped since the last turn: the next one notices, and what is due waits for it.
+        guard pausesUntil == nil, loop.now - lastTurn < EventLoop.Jump.least else { return }
         var left = Settings.share
         // A finished loop reaches nothing more, though it runs the job.
         while left > 0, !loop.isFinished, let (deadline, target) = unsafe wheel.nextDue() {

@@ -218,6 +218,18 @@ extension EventLoop {
 // MARK: Time
 
 extension EventLoop {
+    /// When the process is stopped and continued, its container frozen, or its machine suspended, time passes in which
+    /// nothing was read. The kernel then interrupts the wait for sockets without saying which are ready, and the timers
+    /// are found to be due: without a pause, whoever has answered in time would be told to have been too slow.
+    enum Jump {
+        /// So late, in nanoseconds, a timer is behind a jump: no iteration takes so long, unless there is far too much to
+        /// do; then it does no harm that the sockets come first.
+        static let least: Int64 = 500_000_000
+        /// How long timers wait for the sockets behind it, in nanoseconds: some ten thousand are read and served in that
+        /// time, and what they bring reaches other loops.
+        static let pause: Int64 = 500_000_000
+    }
+
     /// Thousands of deadlines; see `DeadlineWheel`.
     public var deadlines: DeadlineWheel {
         if let wheel { return wheel }

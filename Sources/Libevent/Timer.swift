@@ -6,6 +6,10 @@ import CLibevent
     private var watch: Watch?
     private var action: (() -> Void)?
     private let repeats: Bool
+    /// When it is to fire, in nanoseconds of the loop's clock.
+    private var due = Int64.max
+    /// Whether it waits for the sockets, since the clock has jumped.
+    private var isPausing = false
     /// Alive whenever `watch` is set: the loop empties its timers before it goes.
     private unowned let loop: EventLoop
 
@@ -29,6 +33,8 @@ import CLibevent
     }
 
     fileprivate func start(_ delay: Int64) throws(SystemError) {
+        let (time, overflow) = loop.now.addingReportingOverflow(delay)
+        due = overflow ? .max : time
         watch = try unsafe Watch(
             loop.base, -1, repeats ? EV_PERSIST : 0, timeout: delay, context: context(self)
         ) { _, _, context in
@@ -39,6 +45,12 @@ import CLibevent
 
     private func fire() {
         loop.noteBeginning()
+        // The sockets come first (`EventLoop.Jump`). One that repeats is no end of a wait.
+        if !repeats, !isPausing, loop.now - due >= EventLoop.Jump.least {
+            isPausing = true
+            // Otherwise out of memory: then it fires now.
+            if (try? start(EventLoop.Jump.pause)) != nil { return }
+        }
         let action = action
         if !repeats { cancel() }
         action?()

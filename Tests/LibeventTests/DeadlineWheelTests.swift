@@ -1,3 +1,4 @@
+import Glibc
 import LoopTesting
 import Testing
 
@@ -139,5 +140,80 @@ import Testing
             loop.stop()
         }
         #expect(gone == nil)
+    }
+
+    // MARK: Jumps of the clock
+
+    /// More sockets than one wait tells of.
+    private static let crowd = 200
+
+    /// Sockets that all have something to read when the loop has been held up, for longer than `EventLoop.Jump.least`.
+    private func heldUp(_ loop: EventLoop, _ read: @escaping (_ index: Int) -> Void) -> [TestSocket] {
+        let pairs = (0..<Self.crowd).map { _ in socketPair(on: loop) }
+        for (index, (near, _)) in pairs.enumerated() {
+            near.onReadable = { socket in
+                socket.stopReading()
+                read(index)
+            }
+            near.startReading()
+        }
+        let byte: [UInt8] = [1]
+        loop.atIterationEnd {
+            for (_, far) in pairs { _ = far.write(byte.span) }
+            usleep(1_000_000)
+        }
+        return pairs.flatMap { [$0.0, $0.1] }
+    }
+
+    @Test func `after a jump of the clock sockets are read before a deadline is reached`() throws {
+        try onLoop { loop in
+            var (read, reached) = (0, 0)
+            let targets = targets(Self.crowd, on: loop) { _ in reached += 1 }
+            let sockets = heldUp(loop) { index in
+                loop.deadlines.cancel(targets[index].deadline)
+                read += 1
+                if read == Self.crowd { loop.stop() }
+            }
+            loop.run()
+            #expect(read == Self.crowd && reached == 0)
+            for socket in sockets { socket.close() }
+            loop.stop()
+        }
+    }
+
+    @Test func `nor does a timer fire before`() throws {
+        try onLoop { loop in
+            var (read, readBefore) = (0, -1)
+            let sockets = heldUp(loop) { _ in read += 1 }
+            loop.schedule(after: millisecond) {
+                readBefore = read
+                loop.stop()
+            }
+            loop.run()
+            #expect(readBefore == Self.crowd)
+            for socket in sockets { socket.close() }
+            loop.stop()
+        }
+    }
+
+    @Test func `a loop that is always held up reaches its deadlines all the same`() throws {
+        try onLoop { loop in
+            var iterations = 0
+            let target = Target()
+            target.reached = {
+                loop.stop()
+                return nil
+            }
+            _ = loop.deadlines.arm(target, after: 100 * millisecond)
+            func holdUp() {
+                iterations += 1
+                usleep(600_000)
+                loop.atIterationEnd(holdUp)
+            }
+            loop.atIterationEnd(holdUp)
+            loop.run()
+            #expect(iterations <= 4)
+            loop.stop()
+        }
     }
 }

@@ -36,11 +36,12 @@ struct ClientTimeouts: Sendable {
 
     /// The time that a client has for the next byte of its content, in nanoseconds.
     /// - Parameters:
-    ///   - left: what it had left as the last ones came.
+    ///   - left: what it had left as the last ones came; less than nothing where they were in time, and this process was
+    ///     stopped.
     ///   - count: how many these were; one read has at most `ReadContexts.contentBufferSize`.
     func forContent(left: Int64, after count: Int) -> Int64 {
         guard let perContentByte else { return content }
-        return min(content, left + Int64(count) * perContentByte)
+        return min(content, max(0, left) + Int64(count) * perContentByte)
     }
 }
 
