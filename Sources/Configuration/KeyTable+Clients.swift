@@ -63,7 +63,7 @@ extension KeyTable {
             "tunnel-timeout", \.proxy.clients.tunnelTimeout, .patience,
             """
             Cut an upgraded connection, such as a WebSocket, that has carried no byte in either direction for \
-            this long.
+            this long; and an event stream of which nothing has come for this long (see no-progress-timeout).
             """),
         Key(
             "trusted-proxies", \.proxy.clients.trustedProxies, .list(of: .trustedProxy),

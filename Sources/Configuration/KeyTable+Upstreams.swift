@@ -38,7 +38,11 @@ enum UpstreamKeys {
             """),
         Key(
             "no-progress-timeout", \.noProgressTimeout, .patience,
-            "Cut the connection if no byte moves for this long while a request is sent or a response is received."),
+            """
+            Cut the connection if no byte moves for this long while a request is sent or a response is received. \
+            Event streams (text/event-stream, multipart/x-mixed-replace, Incremental: ?1) may be silent for \
+            clients.tunnel-timeout.
+            """),
         Key("idle-timeout", \.idleTimeout, .patience, "Close an idle connection after this long."),
         Key(
             "max-idle-connections", \.maxIdleConnections, .integer(0...100_000),

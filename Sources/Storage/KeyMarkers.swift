@@ -116,7 +116,7 @@ extension NotSharedReason {
         case .prohibited(.authorization): .authorization
         case .range: .range
         case .unlike: .unlike
-        case .method, .prohibited, .noCache, .mustRevalidate, .part, .notCacheable, .serverError: .pass
+        case .method, .prohibited, .noCache, .mustRevalidate, .part, .notCacheable, .incremental, .serverError: .pass
         }
     }
 
@@ -125,7 +125,7 @@ extension NotSharedReason {
     fileprivate var allowsValidation: Bool {
         switch self {
         case .noCache, .mustRevalidate, .prohibited(.authorization): true
-        case .method, .prohibited, .unlike, .range, .part, .notCacheable, .serverError, .search: false
+        case .method, .prohibited, .unlike, .range, .part, .notCacheable, .incremental, .serverError, .search: false
         }
     }
 

@@ -154,6 +154,10 @@ public final class Exchange {
     /// Goes on after `takenAndFull` or `refused`. What was refused is offered again before this returns.
     public func resume() { connection?.resumeReading() }
 
+    /// From inside `exchange(_:received:)`: the origin may be silent in its response for so many nanoseconds, where that is
+    /// more than the upstream's `no-progress-timeout`.
+    public func allowSilence(_ nanoseconds: Int64) { connection?.allowSilence(nanoseconds) }
+
     // MARK: Finding a connection
 
     private func chooseServer() {

@@ -39,6 +39,8 @@ struct Lease {
     var sendFailure: SystemError?
 
     var response = Response.awaited
+    /// How long the origin may be silent in its response, in nanoseconds; `nil`: as long as anywhere.
+    var allowedSilence: Int64?
     var reading = Reading.on
 
     /// Whether nothing of the request went out yet.

@@ -17,8 +17,9 @@ public struct UpstreamSettings: Sendable, Equatable {
     /// From the request's last byte, or the latest interim response, to the end of the response's head: slow origins
     /// are what we are for.
     public var firstByteTimeout: Duration = .seconds(60)
-    /// Without a byte while a response arrives or a request is sent.
-    public var noProgressTimeout: Duration = .seconds(30)
+    /// Without a byte while a response arrives or a request is sent: what nginx and others allow, and origins that write
+    /// a line now and then so as not to be cut off go by.
+    public var noProgressTimeout: Duration = .seconds(60)
     /// How long an unused connection is kept: below the 60 s or more after which most origins close theirs, so that
     /// reuse seldom meets a dead one.
     public var idleTimeout: Duration = .seconds(30)

@@ -120,7 +120,7 @@ extension UpstreamConnection {
                 guard phase == .leased else { return }
                 input.consume(length)
                 lease.response = .inBody
-                expect(.progress, within: pool.timeouts.noProgress)
+                expect(.progress, within: patience)
             case .body(let range, let consumed, let isLast):
                 let isTaken = range.isEmpty || offer(input.span.extracting(range), to: exchange)
                 guard phase == .leased else { return }

@@ -207,9 +207,16 @@ public final class UpstreamConnection: Socket {
     func progressed() {
         switch deadline.waitsFor {
         case .connect, .idle, .head: break
-        case .progress: expect(.progress, within: pool.timeouts.noProgress)
-        case nil: if lease.response == .inBody, !lease.isPaused { expect(.progress, within: pool.timeouts.noProgress) }
+        case .progress: expect(.progress, within: patience)
+        case nil: if lease.response == .inBody, !lease.isPaused { expect(.progress, within: patience) }
         }
+    }
+
+    /// How long nothing may move, in nanoseconds.
+    var patience: Int64 { lease.allowedSilence ?? pool.timeouts.noProgress }
+
+    func allowSilence(_ nanoseconds: Int64) {
+        if nanoseconds > pool.timeouts.noProgress { lease.allowedSilence = nanoseconds }
     }
 
     /// - Parameter nanoseconds: from now.

@@ -76,6 +76,7 @@ import Testing
         Row("GET /x\nCookie: session=1", fresh, "nobody: pass-cookie, pass-cookie, window", where: .passesSessions),
         Row("GET /x\nCookie: session=1", fresh, "nobody: pass-cookie, pass-cookie, window", given: .passCookie),
         Row("GET /x", status: 403, "ETag: \"a\"", "nobody: not-cacheable, not-cacheable, window"),
+        Row("GET /x", "Incremental: ?1", "nobody: incremental, incremental, window"),
         Row("GET /x", status: 503, "", "waitersOnly, not-cacheable, forSharing"),
         Row("GET /x", "", "whileArriving, no-freshness, forSharing"),
         Row(
@@ -167,7 +168,7 @@ import Testing
         [Prohibition.noStore, .private, .authorization, .setCookie, .varyStar, .varyForwarded, .status].map {
             .prohibited($0)
         }
-        + [.noCache, .mustRevalidate, .notCacheable, .serverError, .part]
+        + [.noCache, .mustRevalidate, .notCacheable, .incremental, .serverError, .part]
     private static let forgotten: [NotSharedReason] =
         [Prohibition.passCookie, .requestNoStore].map { .prohibited($0) } + [.method, .search, .unlike]
 

@@ -47,6 +47,9 @@ public struct ResponseFacts: Sendable, Equatable {
         @inlinable public static var describesContent: Self { Self(rawValue: 1 << 24) }
         /// `Vary` names a field of which an origin sees more than clients send (`FieldSight`).
         @inlinable public static var variesByMore: Self { Self(rawValue: 1 << 23) }
+        /// It is written as things happen, and forwarded piece by piece: server-sent events, `Incremental: ?1`
+        /// (RFC 10036).
+        @inlinable public static var isIncremental: Self { Self(rawValue: 1 << 27) }
         // Afterwards
         /// One of its cache groups was invalidated: to be validated before it is used again (RFC 9875 §3). Never
         /// stored: what an unsafe request or a purge invalidates is dropped.
@@ -147,6 +150,7 @@ public struct ResponseFacts: Sendable, Equatable {
         set(.hasLastModified, hasLastModified)
         set(.hasContentRange, fields.contains(.contentRange))
         set(.describesContent, !fields.present.isDisjoint(with: StoredFields.ofContent))
+        set(.isIncremental, fields.isIncremental)
         if fields.contains(.vary) {
             switch VaryRule.scope(fields, policy) {
             case .nothing: break

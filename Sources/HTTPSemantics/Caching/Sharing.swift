@@ -12,6 +12,9 @@ public enum NotSharedReason: Sendable, Hashable {
     /// A part that cannot be kept as one: it has no strong entity tag, or is not what was asked for.
     case part
     case notCacheable
+    /// The response is written as things happen, for whoever listens from its beginning, and does not say that others
+    /// may have it.
+    case incremental
     case serverError
     /// The response's `No-Vary-Search` differs from that of former ones: requests with other queries look under their
     /// own keys.
@@ -28,6 +31,7 @@ public enum NotSharedReason: Sendable, Hashable {
         case .range: "range"
         case .part: "part"
         case .notCacheable: "not-cacheable"
+        case .incremental: "incremental"
         case .serverError: "server-error"
         case .search: "no-vary-search"
         }
@@ -58,12 +62,21 @@ extension ResponseFacts {
         // §5.2.2.2, §5.2.2.8: the same from the moment it is stale, which this one is already.
         if contains(.mustRevalidate), freshUntil <= responseTime.monotonic { return .nobody(.mustRevalidate) }
 
+        if isForOneListener, !status.isServerError { return .nobody(.incremental) }
+
         if lifetime > 0 { return freshUntil > responseTime.monotonic ? .everyone : .waitersOnly }
         if lifetimeSource.isExplicit { return .waitersOnly }
         if status.isServerError { return policy.sharesErrors ? .waitersOnly : .nobody(.serverError) }
         // Storable, so shareable (§4), but for how long is unknown.
         guard contains(.public) || Freshness.isHeuristicallyCacheable(status) else { return .nobody(.notCacheable) }
         return .whileArriving
+    }
+
+    /// Whether it is written as things happen, such as server-sent events, and nothing that its origin says permits others
+    /// to have it: `public`, or a lifetime. Who listens later would get what happened before, as if it happened now. Of
+    /// the operator's default lifetime, and of a guess, that cannot be said.
+    var isForOneListener: Bool {
+        contains(.isIncremental) && !contains(.public) && !(lifetime > 0 && lifetimeSource.isExplicit)
     }
 
     /// Whether each request needs a validation of its own: it can never be fresh, and must not be used stale. Not once

@@ -4,6 +4,8 @@ public enum NotStoredReason: Sendable, Hashable {
     case prohibited(Prohibition)
     /// No explicit lifetime, and no status or `public` that would allow a guess (RFC 9111 §3).
     case notCacheable
+    /// Written as things happen, for whoever listens from its beginning (`ResponseFacts.isForOneListener`).
+    case incremental
     /// Neither fresh for a moment nor good for anything afterwards.
     case noFreshness
     /// A 206 that cannot be combined, or that the route does not store.
@@ -25,6 +27,7 @@ public enum NotStoredReason: Sendable, Hashable {
         case .method: "method"
         case .prohibited(let reason): reason.name
         case .notCacheable: "not-cacheable"
+        case .incremental: "incremental"
         case .noFreshness: "no-freshness"
         case .partial: "partial"
         case .cachingOff: "caching-off"
@@ -63,6 +66,7 @@ extension ResponseFacts {
         guard contains(.public) || lifetimeSource != .none || Freshness.isHeuristicallyCacheable(status) else {
             return .doNotStore(.notCacheable)
         }
+        if isForOneListener { return .doNotStore(.incremental) }
         guard isWorthKeeping else { return .doNotStore(.noFreshness) }
         guard status == .partialContent else { return .store }
         // Only a strong validator lets parts be combined (§3.4).

@@ -56,11 +56,11 @@ extension Fetch {
         decideWhetherToGoOn()
     }
 
-    /// The head tells whether what comes is worth having when nobody waits for it any more.
+    /// The head tells whether what comes is worth having when nobody waits for it any more: not what may never end.
     private func decideWhetherToGoOn() {
         // A fetch that carries a request's content needs its client until that is complete.
         setMayGoOn(
-            unattended: arriving.willBeStored && !request.hasContent
+            unattended: arriving.willBeStored && !request.hasContent && !(isIncremental && arriving.length == nil)
                 && (plan.isRefresh || worker.settings.coalescing.whenLastLeaves == .finish))
     }
 

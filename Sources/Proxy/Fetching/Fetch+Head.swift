@@ -50,6 +50,8 @@ extension Fetch: ExchangeHandler {
             revalidation.freshen(fromHead: head.fields, facts, contentLength: head.head.contentLength)
         }
         let decision = settle(head, facts, policy)
+        // Between two events an origin has nothing to say.
+        if facts.contains(.isIncremental) { exchange.allowSilence(worker.timeouts.tunnel) }
         if method == .get, plan.stored != nil || plan.parts != nil {
             revalidation.forbidStaleUse(
                 after: facts, head.fields, willBeStored: decision.willBeStored, staysHere: !isElsewhere)

@@ -115,6 +115,9 @@ final class Fetch: DeadlineTarget {
     /// The one whose body arrives.
     var response: StoredResponse? { fetched?.response }
 
+    /// Whether its response is written as things happen, so that silence is no sign of an origin in trouble.
+    var isIncremental: Bool { (fetched ?? undelivered)?.response.facts.contains(.isIncremental) ?? false }
+
     /// Whether its operation got its slot.
     var hasBegun: Bool { state != .new }
 
@@ -330,6 +333,8 @@ final class Fetch: DeadlineTarget {
         case .due: break
         }
         guard state == .asking || state == .awaitingMemory || state == .streaming, let operation else { return nil }
+        // Nor is it overtaken: each request that comes in a quiet hour would open another stream.
+        if state == .streaming, isIncremental { return nil }
         // While the readers hold it back, the origin cannot show progress.
         let stillFor = arriving.isPaused ? 0 : worker.now - lastProgress
         if stillFor < patience {

@@ -150,7 +150,7 @@ extension NotSharedReason {
         switch self {
         case .prohibited(.noStore), .prohibited(.private), .prohibited(.authorization), .prohibited(.setCookie),
             .prohibited(.varyStar), .prohibited(.varyForwarded), .prohibited(.status), .noCache, .mustRevalidate,
-            .notCacheable, .serverError, .part:
+            .notCacheable, .incremental, .serverError, .part:
             true
         case .prohibited(.passCookie), .prohibited(.requestNoStore), .method, .range, .search, .unlike:
             false

@@ -42,8 +42,10 @@ extension Transaction {
     }
 
     /// Content that is known to be more is not waited for: its client may send the rest as slowly as it likes after any
-    /// beginning, and what is streamed is copied nowhere.
+    /// beginning, and what is streamed is copied nowhere. Nor is content whose client asks for that (RFC 10036).
     private var mayGather: Bool {
+        let fields = request.fields
+        if fields.view.asksForIncrementalForwarding { return false }
         let most = worker.settings.clients.bodyBuffer
         return switch request.head.framing {
         case .length(let length): length <= UInt64(most) && worker.shared.hasRoomAhead(for: Int(length))

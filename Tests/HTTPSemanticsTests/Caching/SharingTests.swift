@@ -48,6 +48,51 @@ struct SharingTests {
         #expect(sharing == row.expected)
     }
 
+    /// What its origin says, and whether several may listen.
+    static let permissions: [Row<Bool>] = [
+        Row("nothing said", "", false),
+        Row("a guess", "Last-Modified: {-1000}", false),
+        Row("the operator's default", "X: default", false),
+        Row("stale from the start", "Cache-Control: max-age=0", false),
+        Row("who may have it stale is not who may listen", "Cache-Control: max-age=0, stale-if-error=9", false),
+        Row("by Expires", "Expires: 0", false),
+        Row("§5.2.2.9 public", "Cache-Control: public", true),
+        Row("public, and stale from the start", "Cache-Control: public, max-age=0", true),
+        Row("a lifetime", "Cache-Control: max-age=9", true),
+        Row("a lifetime that is over", "Cache-Control: max-age=9\nAge: 10", true),
+        Row("§5.2.2.10 s-maxage", "Cache-Control: s-maxage=9", true),
+        Row("§5.3 Expires", "Date: {0}\nExpires: {9}", true),
+        Row("RFC 9213", "CDN-Cache-Control: max-age=9", true),
+    ]
+
+    @Test(arguments: permissions)
+    func `what is written as things happen is for one listener, unless its origin says otherwise`(row: Row<Bool>) {
+        var policy = CachingPolicy()
+        if row.fields == "X: default" { policy.defaultLifetimes = DefaultLifetimes(other: 9) }
+        for kind in ["Content-Type: text/event-stream", "Incremental: ?1"] {
+            let facts = facts(row.fields + (row.fields.isEmpty ? "" : "\n") + kind, policy: policy)
+            let sharing = facts.sharing(answering: .plainGet, policy: policy)
+            #expect((sharing == .nobody(.incremental)) == !row.expected)
+            let storability = facts.storability(answering: .plainGet, answersTarget: false, policy: policy)
+            #expect((storability == .doNotStore(.incremental)) == !row.expected)
+        }
+    }
+
+    static let incremental: [(String, Bool)] = [
+        ("Content-Type: text/event-stream", true), ("Content-Type: TEXT/EVENT-STREAM ; charset=utf-8", true),
+        ("Content-Type: multipart/x-mixed-replace; boundary=x", true), ("Content-Type: multipart/mixed", false),
+        ("Content-Type: text/event-stream2", false), ("Content-Type: ", false), ("X: text/event-stream", false),
+        ("Incremental: ?1", true), ("INCREMENTAL: ?1;a;b=2", true), ("Incremental: ?1 ;a", true),
+        ("Incremental: ?0", false), ("Incremental: 1", false), ("Incremental: ?10", false), ("Incremental: ", false),
+        ("Incremental: ?1, ?1", false), ("Incremental: ?1\nIncremental: ?1", false), ("Incremental: \"?1\"", false),
+        ("", false),
+    ]
+
+    @Test(arguments: incremental)
+    func `what is written as things happen is known by its type, or says so (RFC 10036)`(fields: String, holds: Bool) {
+        #expect(facts(fields).contains(.isIncremental) == holds)
+    }
+
     static let separating: [Row<Bool>] = [
         Row("nothing said", "", true),
         Row("stale from the start", "Cache-Control: max-age=0", true),
@@ -234,11 +279,13 @@ struct SharingTests {
                 "vary-forwarded",
             ])
         let others: [NotSharedReason] = [
-            .method, .noCache, .mustRevalidate, .unlike, .range, .part, .notCacheable, .serverError, .search,
+            .method, .noCache, .mustRevalidate, .unlike, .range, .part, .notCacheable, .incremental, .serverError,
+            .search,
         ]
         #expect(
             others.map { "\($0.name)" } == [
-                "method", "no-cache", "must-revalidate", "unlike", "range", "part", "not-cacheable", "server-error",
+                "method", "no-cache", "must-revalidate", "unlike", "range", "part", "not-cacheable",
+                "incremental", "server-error",
                 "no-vary-search",
             ])
     }

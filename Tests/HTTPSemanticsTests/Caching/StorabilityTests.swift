@@ -17,8 +17,8 @@ struct StorabilityTests {
     @Test func `each reason has a name of its own, a token`() {
         let reasons =
             Prohibition.allCases.map(NotStoredReason.prohibited) + [
-                .method, .notCacheable, .noFreshness, .partial, .cachingOff, .requestContent, .requestCondition,
-                .tooLarge, .outdated,
+                .method, .notCacheable, .incremental, .noFreshness, .partial, .cachingOff, .requestContent,
+                .requestCondition, .tooLarge, .outdated,
             ]
         let names = reasons.map { "\($0.name)" }
         #expect(Set(names).count == reasons.count)
