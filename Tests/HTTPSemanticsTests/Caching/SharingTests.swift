@@ -68,7 +68,7 @@ struct SharingTests {
     @Test(arguments: permissions)
     func `what is written as things happen is for one listener, unless its origin says otherwise`(row: Row<Bool>) {
         var policy = CachingPolicy()
-        if row.fields == "X: default" { policy.defaultLifetimes = DefaultLifetimes(other: 9) }
+        if row.fields == "X: default" { policy.defaultLifetimes = DefaultLifetimes(other: .seconds(9)) }
         for kind in ["Content-Type: text/event-stream", "Incremental: ?1"] {
             let facts = facts(row.fields + (row.fields.isEmpty ? "" : "\n") + kind, policy: policy)
             let sharing = facts.sharing(answering: .plainGet, policy: policy)
