@@ -44,6 +44,9 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     /// This machine has no way to such addresses, as to IPv6 ones where it has IPv4 only.
     public var isUnreachableNetwork: Bool { code == ENETUNREACH || code == EAFNOSUPPORT }
 
+    /// There is no way to the address, or none from here to any like it.
+    public var isUnreachable: Bool { isUnreachableNetwork || code == EHOSTUNREACH }
+
     /// The reader of a pipe leaves no room.
     public var isForNow: Bool { code == EAGAIN }
 

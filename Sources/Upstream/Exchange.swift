@@ -217,7 +217,9 @@ public final class Exchange {
             // Those that have begun may get there.
             if error.isShortageHere, connection != nil { return addresses = [] }
             // Not the server's fault; another one would fare no better.
-            if error.isShortageHere { return cannotConnect(UpstreamError(.unavailable, detail: "\(next): \(error)")) }
+            if error.isShortageHere {
+                return cannotConnect(UpstreamError(.unavailable, .shortage, detail: "\(next): \(error)"))
+            }
             if error.isForNow, case .unix = next { return waitForRoom(at: next, after: before) }
             // Another address's error tells more than, say, that this machine has no IPv6.
             let isNews = !error.isUnreachableNetwork || before.failure == .resolve
@@ -231,7 +233,7 @@ public final class Exchange {
     /// The queue of connections that the server has still to accept is full. At a port the kernel would try again by
     /// itself; at a Unix socket it leaves that to us.
     private func waitForRoom(at address: SocketAddress, after before: UpstreamError) {
-        let error = UpstreamError(.connectTimeout, detail: "\(address): its queue stayed full")
+        let error = UpstreamError(.connectTimeout, .queueFull, detail: "\(address): its queue stayed full")
         // No failure: it is busy, and may be the only one that works.
         guard let end = waitsForRoomUntil else { return goOn(after: .queueIsFull, error) }
         guard pool.loop.now < end else { return cannotConnect(error) }

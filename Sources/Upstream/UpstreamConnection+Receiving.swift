@@ -37,7 +37,11 @@ extension UpstreamConnection {
         case .endOfStream:
             endOfStream()
         case .failed(let error):
-            fail(lease.response == .awaited ? .closed : .body, "\(error)")
+            if lease.response == .awaited {
+                fail(.closed, .resetBeforeResponse, "\(error)")
+            } else {
+                fail(.body, .resetInBody, "\(error)")
+            }
         }
     }
 
@@ -45,13 +49,11 @@ extension UpstreamConnection {
         switch reader.use({ $0.endOfStream() }) {
         case .complete:
             // A reset that `send` was told of looks like an end from then on: nothing shows that the body is all here.
-            if let error = lease.sendFailure, error.isReset { return fail(.body, "\(error)") }
+            if let error = lease.sendFailure, error.isReset { return fail(.body, .resetInBody, "\(error)") }
             complete(trailers: nil)
         case .beforeHead:
-            fail(
-                lease.sendFailure == nil ? .closed : .send,
-                lease.sendFailure.map { "\($0)" } ?? "closed before a response")
-        case .truncated: fail(.body, "closed in the middle of the body")
+            fail(lease.sendFailure == nil ? .closed : .send, .closedBeforeResponse, lease.sendFailure.map { "\($0)" })
+        case .truncated: fail(.body, .cutOff)
         }
     }
 
@@ -81,13 +83,13 @@ extension UpstreamConnection {
             } catch {
                 return fail(
                     lease.response == .inBody ? .body : error.exceedsHead ? .headTooLarge : .head,
-                    "\(error.explanation)\(hint(to: error.reason))", isMalformed: true)
+                    .syntax(error.reason), "\(error.explanation)\(hint(to: error.reason))", isMalformed: true)
             }
             switch event {
             case .needMore:
                 return
             case .interim(let length):
-                guard !reader.use({ $0.hasTooManyInterim }) else { return fail(.head, "too many interim responses") }
+                guard !reader.use({ $0.hasTooManyInterim }) else { return fail(.head, .tooManyInterimResponses) }
                 pool.countResponse(.informational)
                 reader.use { exchange.received(interim: $0.head(in: input.span)) }
                 // The handler may have ended the exchange.
@@ -96,10 +98,10 @@ extension UpstreamConnection {
                 // The origin is at work, or waits for the content.
                 expectBeforeHead()
             case .switched:
-                guard exchange.request.asksForUpgrade else { return fail(.head, "101 without having been asked") }
+                guard exchange.request.asksForUpgrade else { return fail(.head, .unaskedSwitch) }
                 // Nobody changes the protocol in the middle of a message (RFC 9110 §7.8): the rest of the content would
                 // be taken for the new one.
-                guard lease.isSent else { return fail(.head, "101 before the request's content was sent") }
+                guard lease.isSent else { return fail(.head, .earlySwitch) }
                 countFinalHead()
                 leaveHTTP()
                 reader.use { exchange.upgraded(head: $0.head(in: input.span)) }
@@ -107,13 +109,13 @@ extension UpstreamConnection {
                 return giveBackInput()
             case .head(let length):
                 if !exchange.request.mayBeNotModified, reader.use({ $0.status == .notModified }) {
-                    return fail(.head, "304 to a request without conditions")
+                    return fail(.head, .unaskedNotModified)
                 }
                 // It was written to an idle connection, and passed our request on the way (RFC 9110 §15.5.9).
                 if lease.isReused, reader.use({ $0.saysTimeIsUp }), exchange.isHeld,
                     pool.settings.retriesDeadConnection
                 {
-                    return fail(.closed, "408 while it was idle", isNoResponse: true)
+                    return fail(.closed, .idleTimeIsUp, isNoResponse: true)
                 }
                 countFinalHead()
                 reader.use { exchange.received(final: $0.head(in: input.span)) }

@@ -117,7 +117,7 @@ extension UpstreamConnection {
     /// The origin may have answered before it closed (RFC 9112 §9.5): sends no more, and reads what there is.
     private func stopSending(_ error: SystemError) {
         // What stands on a connection that was idle is no answer to a request of which it took nothing.
-        if lease.isReused, lease.isUnsent { return fail(.send, "\(error)") }
+        if lease.isReused, lease.isUnsent { return fail(.send, .resetBeforeResponse, "\(error)") }
         disarmWrite()
         lease.sendFailure = error
         lease.headLeft = 0

@@ -132,13 +132,19 @@ public final class UpstreamConnection: Socket {
         if abruptly { abort() } else { close() }
     }
 
-    /// - Parameter isNoResponse: what came is none to the request, of which the server took nothing.
-    func fail(_ failure: UpstreamFailure, _ detail: String, isMalformed: Bool = false, isNoResponse: Bool = false) {
+    /// - Parameters:
+    ///   - detail: what the log says of it, if that is more than the reason's explanation.
+    ///   - isNoResponse: what came is none to the request, of which the server took nothing.
+    func fail(
+        _ failure: UpstreamFailure, _ reason: UpstreamError.Reason?, _ detail: String? = nil, isMalformed: Bool = false,
+        isNoResponse: Bool = false
+    ) {
         let exchange = exchange
         let closedBeforeResponse =
             (lease.response == .awaited || isNoResponse) && (failure == .closed || failure == .send)
         let error = UpstreamError(
-            failure, detail: "\(address): \(detail)", closedBeforeResponse: closedBeforeResponse,
+            failure, reason, detail: "\(address): \(detail ?? reason.map { "\($0.explanation)" } ?? "")",
+            closedBeforeResponse: closedBeforeResponse,
             isMalformed: isMalformed)
         self.exchange = nil
         end(.failed(error))
@@ -150,8 +156,8 @@ public final class UpstreamConnection: Socket {
     }
 
     public override func cannotWatch(_ error: SystemError) {
-        guard phase == .connecting else { return fail(.connect, "\(error)") }
-        cannotConnect(UpstreamError(.connect, detail: "\(address): \(error)"))
+        guard phase == .connecting else { return fail(.connect, .shortage, "\(error)") }
+        cannotConnect(UpstreamError(.connect, .shortage, detail: "\(address): \(error)"))
     }
 
     public override func writable() {
@@ -175,7 +181,7 @@ public final class UpstreamConnection: Socket {
             // Seen before the request went out, or in the iteration in which it did: what no request asked for, or the
             // end. Bytes arriving between this check and the write go unnoticed.
             if lease.isReused, lease.response == .awaited, lease.isUnsent || loop.now == lease.began {
-                return fail(.closed, "not silent while it was idle")
+                return fail(.closed, .notSilent)
             }
             receive()
         case .connecting, .closed:
@@ -233,12 +239,13 @@ public final class UpstreamConnection: Socket {
         switch reached {
         case .nothing: return nil
         case .later(let time): return time
-        case .due(.connect): cannotConnect(UpstreamError(.connectTimeout, detail: "\(address): no connection in time"))
-        case .due(.head): fail(.headTimeout, "no response head in time")
-        case .due(.progress) where lease.response == .awaited:
-            fail(.sendTimeout, "it took nothing of the request for the upstream's no-progress-timeout")
-        case .due(.progress): fail(.bodyTimeout, "no progress in time")
-        case .due(.idle): end(.idleTimeout)
+        case .due(.connect):
+            cannotConnect(UpstreamError(.connectTimeout, .unanswered, detail: "\(address): no connection in time"))
+        case .due(.head): fail(.headTimeout, .headLate)
+        case .due(.progress) where lease.response == .awaited: fail(.sendTimeout, .requestNotTaken)
+        case .due(.progress): fail(.bodyTimeout, .bodyStalled)
+        case .due(.idle):
+            end(.idleTimeout)
         }
         return nil
     }

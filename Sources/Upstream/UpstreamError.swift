@@ -7,7 +7,9 @@ public import Telemetry
 public struct UpstreamError: Error, Sendable, CustomStringConvertible {
     /// Where in the exchange, and in which way.
     public let failure: UpstreamFailure
-    /// For people: what the system or the parser said. Goes to the log, not to clients.
+    /// Why, where more is known.
+    public let reason: Reason?
+    /// For people: what the system or the parser said, and of which address. Goes to the log, not to clients.
     public let detail: String
     /// The connection was closed before a byte of a response, so nobody has seen one. Whether the request may be sent
     /// once more is decided by who asks.
@@ -20,9 +22,11 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
     public var duration: UInt64?
 
     public init(
-        _ failure: UpstreamFailure, detail: String = "", closedBeforeResponse: Bool = false, isMalformed: Bool = false
+        _ failure: UpstreamFailure, _ reason: Reason? = nil, detail: String = "", closedBeforeResponse: Bool = false,
+        isMalformed: Bool = false
     ) {
         self.failure = failure
+        self.reason = reason
         self.detail = detail
         self.closedBeforeResponse = closedBeforeResponse
         self.isMalformed = isMalformed
@@ -36,10 +40,16 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
             detail +=
                 "; this program runs as \(ownUser()), which needs write permission on the socket, and search permission on the folders above it"
         }
-        self.init(.connect, detail: detail)
+        self.init(.connect, Reason(error), detail: detail)
     }
 
     public var description: String { detail.isEmpty ? "\(failure.name)" : "\(failure.name): \(detail)" }
+
+    /// The rule of its syntax that a malformed response breaks.
+    public var brokenRule: MessageSyntaxError.Reason? { if case .syntax(let rule) = reason { rule } else { nil } }
+
+    /// The word for it in `detail`: which rule a malformed response breaks, or where the exchange failed.
+    public var word: StaticString { reason?.name ?? failure.name }
 
     /// What a client is told when nothing better can be served (RFC 9110 §15.6): what RFC 9209 recommends for
     /// `proxyError`.
@@ -50,14 +60,19 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
         switch failure {
         case .unavailable: .connectionLimitReached
         case .resolve: .dnsError
-        case .connect: .connectionRefused
+        case .connect: reason == .unreachable ? .destinationIPUnroutable : .connectionRefused
         case .connectTimeout: .connectionTimeout
         case .send, .closed: .connectionTerminated
         case .sendTimeout: .connectionWriteTimeout
         case .headTimeout, .bodyTimeout: .httpResponseTimeout
         case .head: .httpProtocolError
         case .headTooLarge: .httpResponseHeaderSectionSize
-        case .body: .httpResponseIncomplete
+        case .body:
+            switch reason {
+            case .syntax(.trailersTooLarge), .syntax(.tooManyFields): .httpResponseTrailerSectionSize
+            case .syntax: .httpResponseTransferCoding
+            default: .httpResponseIncomplete
+            }
         }
     }
 }

@@ -74,7 +74,7 @@ import Testing
             let lines = (0..<201).map { "X-\($0): a" }.joined(separator: "\r\n")
             origin.on("/x") { _ in [.answer(200, lines, body: "x")] }
             let answer = try proxy.get("/x")
-            #expect(answer.status == 502 && answer["cache-status"]?.contains("detail=head-too-large") == true)
+            #expect(answer.status == 502 && answer["cache-status"]?.contains("detail=too-many-fields") == true)
         }
     }
 

@@ -73,19 +73,114 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        "HTTP/1.1 200 OK\nContent-Length: 2\n\nhi", "SMTP ready\r\n\r\n", "HTTP/1.1 2x0 OK\r\n\r\n",
-        "HTTP/1.1 200 OK\r\nContent-Length: 2\r\nContent-Length: 3\r\n\r\nhi!",
-        "HTTP/1.1 200 OK\r\nContent-Length: -1\r\n\r\n",
-        "HTTP/1.1 200 OK\r\nBad Name: 1\r\nContent-Length: 0\r\n\r\n",
-        "HTTP/1.1 200 OK\r\nConnection: te\(String(repeating: ",te", count: 64))\r\nContent-Length: 0\r\n\r\n",
-    ])
-    func `a malformed response is 502`(_ text: String) throws {
-        try scenario { origin, proxy in
+    private static let ok = "HTTP/1.1 200 OK\r\n"
+
+    @Test(
+        arguments: [
+            ("HTTP/1.1 200 OK\nContent-Length: 2\n\nhi", "bare-line-feed", "A line ends with LF instead of CR LF."),
+            ("\(ok)X: y\nContent-Length: 2\r\n\r\nhi", "bare-line-feed", "A line ends with LF instead of CR LF."),
+            (
+                "SMTP ready\r\n\r\n", "malformed-status-line",
+                "The status line is not a version, a three-digit code and a phrase."
+            ),
+            (
+                "HTTP/1.1 2x0 OK\r\n\r\n", "malformed-status-line",
+                "The status line is not a version, a three-digit code and a phrase."
+            ),
+            ("HTTP/2.0 200 OK\r\n\r\n", "version-not-supported", "Only HTTP/1.0 and HTTP/1.1 are supported."),
+            (
+                "\(ok)Content-Length: 2\r\nContent-Length: 3\r\n\r\nhi!", "content-length-repeated",
+                "There is more than one Content-Length."
+            ),
+            (
+                "\(ok)Content-Length: -1\r\n\r\n", "content-length-invalid",
+                "The Content-Length field is not one decimal number in range."
+            ),
+            (
+                "\(ok): 1\r\nContent-Length: 0\r\n\r\n", "field-name-invalid",
+                "A field name is missing or not a token."
+            ),
+            (
+                "\(ok)Name : 1\r\n\r\n", "space-before-colon",
+                "There is white space between a field name and its colon."
+            ),
+            ("\(ok)A: b\r\n c\r\n\r\n", "folded-line", "A field line starts with white space."),
+            ("\(ok)A: b\0c\r\n\r\n", "field-value-invalid", "A field value contains a control character."),
+            (
+                "\(ok)Connection: te\(String(repeating: ",te", count: 64))\r\nContent-Length: 0\r\n\r\n",
+                "too-many-connection-options", "The Connection field has too many members, or is too long."
+            ),
+            (
+                "\(ok)Transfer-Encoding: gzip, chunked\r\n\r\n", "transfer-coding-unknown",
+                "The only supported transfer coding is chunked."
+            ),
+            (
+                "\(ok)Transfer-Encoding: chunked\r\nContent-Length: 2\r\n\r\nhi",
+                "content-length-with-transfer-encoding",
+                "Content-Length and Transfer-Encoding must not both be present."
+            ),
+            (
+                "HTTP/1.1 304 Not Modified\r\n\r\n", "unasked-304", "A 304 answers a request without conditions."
+            ),
+            (
+                "HTTP/1.1 101 Switching\r\nUpgrade: x\r\n\r\n", "unasked-101",
+                "A 101 answers a request that did not ask for another protocol."
+            ),
+            (
+                String(repeating: "HTTP/1.1 103 Early\r\n\r\n", count: 65), "too-many-interim-responses",
+                "There are too many interim responses."
+            ),
+        ] as [(String, String, String)])
+    func `a malformed response is 502, and the fields, the page and the log say why`(
+        text: String, name: String, sentence: String
+    ) throws {
+        try scenario(.accessLog) { origin, proxy in
             origin.on("/odd") { _ in [.raw(text), .close] }
             let answer = try proxy.get("/odd")
             #expect(answer.status == 502)
-            #expect(answer["proxy-status"]?.contains("coalesced") ?? false)
+            #expect(answer["proxy-status"] == #"coalesced; error=http_protocol_error; details="\#(sentence)""#)
+            #expect(answer["cache-status"]?.hasSuffix("detail=\(name)") == true)
+            #expect(answer.text.hasSuffix("\n\(sentence)\n"))
+            try eventually("it is in the log") { try !proxy.accessLog.isEmpty }
+            let line = try proxy.accessLog[0]
+            #expect(line["detail"]?.string == name && line["clipped"] == nil)
+            #expect(proxy.diagnostics.contains(sentence))
+        }
+    }
+
+    @Test(arguments: [
+        ("nonsense\r\n", "chunk-size-invalid"), ("2\r\nhi!!", "chunk-end-missing"),
+        ("fffffffffffffffff\r\n", "chunk-size-too-large"), ("2\nhi\r\n", "chunk-size-invalid"),
+        ("0\r\nA b\r\n\r\n", "space-before-colon"), ("0\r\nA: b\n\r\n", "bare-line-feed"),
+    ])
+    func `where the body of a response that has begun breaks a rule, the log says which`(text: String, name: String)
+        throws
+    {
+        try scenario(.accessLog) { origin, proxy in
+            origin.on("/odd") { _ in
+                [
+                    .head(200, "Transfer-Encoding: chunked"), .chunk("good"), .wait(.milliseconds(100)), .raw(text),
+                    .close,
+                ]
+            }
+            #expect(try !proxy.get("/odd").isClean)
+            try eventually("it is in the log") { try !proxy.accessLog.isEmpty }
+            let line = try proxy.accessLog[0]
+            #expect(line["detail"]?.string == name && line["aborted"] == .bool(true))
+        }
+    }
+
+    @Test func `an origin that closes before it answers is told apart from one that is silent`() throws {
+        try scenario(.firstByteTimeout(.milliseconds(300))) { origin, proxy in
+            origin.on("/close") { _ in [.close] }
+            origin.on("/silent") { _ in [.silence] }
+            let closed = try proxy.send("POST", "/close")
+            #expect(
+                closed["proxy-status"]?.hasSuffix(#"details="The connection was closed before a response.""#) == true)
+            let silent = try proxy.send("POST", "/silent")
+            #expect(
+                silent["proxy-status"]?.hasSuffix(
+                    #"details="The head was not complete within the first-byte-timeout.""#) == true)
         }
     }
 }

@@ -22,7 +22,7 @@ import Testing
         Row(ending: .complete, error: nil, cutsExchange: false),
         Row(ending: .stoodIn, error: nil, cutsExchange: true),
         Row(
-            ending: .truncated(.origin(.body), keepsPart: true), error: nil, breaksBody: true, keepsPart: true,
+            ending: .truncated(.origin(.body, nil), keepsPart: true), error: nil, breaksBody: true, keepsPart: true,
             cutsExchange: true),
         Row(ending: .truncated(.noMemory, keepsPart: false), error: nil, breaksBody: true, cutsExchange: true),
         Row(ending: .failed(Broken()), error: "failed", cutsExchange: true),

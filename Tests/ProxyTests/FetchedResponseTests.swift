@@ -1,6 +1,7 @@
 import Bytes
 import HTTPSemantics
 import Storage
+import Telemetry
 import Testing
 
 @testable import Proxy
@@ -42,5 +43,35 @@ import Testing
         if let invalidated { groups.invalidate(["g"], of: leader.authority, at: arrival.after(invalidated).monotonic) }
         #expect(fetched.mayServe(request(after: arrived)) == expected)
         #expect(fetched.mayServe(leader))
+    }
+
+    static let shortfalls: [FetchedResponse.Shortfall] =
+        [.noMemory]
+        + UpstreamFailure.allCases.flatMap { failure in
+            ([nil] + MessageSyntaxError.Reason.allCases).map { .origin(failure, $0) }
+        }
+
+    @Test func `why a body ends short is told as it was noted`() throws {
+        let route = try #require(LoopSettings(upstreams: "one").onlyRoute)
+        let parsed = try ParsedHead("GET /x")
+        let leader = ClientRequest(
+            AdmittedHead(
+                parsed.head, parsed.fields, route: route,
+                key: CacheKey(hash: 1, bytes: ByteSlice("http a.example /x")), visits: 0),
+            arrived: arrival, from: .someone)
+        let (head, body, key) = (block("A: b"), Array("x".utf8), [UInt8]())
+        let facts = ResponseFacts(
+            status: .ok, fields: head.view, requestTime: arrival, responseTime: arrival, policy: CachingPolicy())
+        let response = StoredResponse(
+            packing: head.bytes.span, body: body.span, under: key.span, facts: facts, groups: nil)
+        let fetched = FetchedResponse(
+            response, source: .origin, sharing: .everyone, originStatus: .ok, length: 1, willBeStored: true,
+            FetchedResponse.Circumstances(
+                leader: leader, search: .default, server: .empty, requestTime: arrival, invalidations: nil))
+        #expect(fetched.shortfall == nil)
+        for shortfall in Self.shortfalls {
+            fetched.noteShortfall(shortfall)
+            #expect(fetched.shortfall == shortfall)
+        }
     }
 }

@@ -84,10 +84,15 @@ public struct ProxyStatusWriter: Sendable {
     }
 
     /// What made this proxy answer itself.
-    public func write(_ error: ProxyError, to buffer: ByteBuffer) {
+    /// - Parameter details: a sentence that says more (RFC 9209 §2.1.5).
+    public func write(_ error: ProxyError, details: StaticString? = nil, to buffer: ByteBuffer) {
         buffer.append(prefix)
         buffer.append("; error=")
         buffer.append(error.token)
+        if let details {
+            buffer.append("; details=")
+            buffer.appendStructuredString(details.bytes)
+        }
         buffer.append("\r\n")
     }
 }

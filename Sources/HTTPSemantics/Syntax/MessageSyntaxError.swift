@@ -21,7 +21,7 @@ public struct MessageSyntaxError: Error, Sendable, Equatable {
 
 extension MessageSyntaxError {
     /// All rules that a message can break, by where they apply.
-    public enum Reason: Sendable, CaseIterable, BitwiseCopyable {
+    public enum Reason: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         // Start line
         case tooManyEmptyLines, malformedRequestLine, malformedStatusLine, tlsHello, proxyProtocol
         case methodTooLong, targetInvalid, targetTooLong, versionInvalid, versionNotSupported

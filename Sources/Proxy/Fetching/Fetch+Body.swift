@@ -23,7 +23,7 @@ extension Fetch {
             if length == announced { fetched?.noteEnd(at: worker.moment) }
             // More than was announced: nobody can tell which of the bytes are right.
             if length > announced {
-                end(.truncated(.origin(.body), keepsPart: false))
+                end(.truncated(.origin(.body, nil), keepsPart: false))
                 return .taken
             }
         }
@@ -225,7 +225,7 @@ extension Fetch {
         if let body = response.looseBody {
             guard arriving.length == nil || method == .head || arriving.length == body.length else {
                 // Never a clean end for less, or more, than was announced.
-                return end(.truncated(.origin(.body), keepsPart: false))
+                return end(.truncated(.origin(.body, nil), keepsPart: false))
             }
             let head = response.head
             body.complete(

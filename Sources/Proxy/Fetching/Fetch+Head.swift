@@ -87,7 +87,7 @@ extension Fetch: ExchangeHandler {
             originFailed(error)
         case .streaming:
             // What broke the rules of its syntax is not to be trusted at all.
-            end(.truncated(.origin(error.failure), keepsPart: !error.isMalformed))
+            end(.truncated(.origin(error.failure, error.brokenRule), keepsPart: !error.isMalformed))
         case .new, .over:
             break
         }

@@ -18,15 +18,15 @@ final class FetchedResponse: Sendable {
 
     /// Why a body ends short.
     enum Shortfall: Sendable, Equatable {
-        /// The origin did not send all of it.
-        case origin(UpstreamFailure)
+        /// The origin did not send all of it, or broke a rule of its syntax.
+        case origin(UpstreamFailure, MessageSyntaxError.Reason?)
         /// There was no memory for it, for too long.
         case noMemory
 
         /// The word for the log's `detail`.
         var detail: StaticString {
             switch self {
-            case .origin(let failure): failure.name
+            case .origin(let failure, let rule): rule?.name ?? failure.name
             case .noMemory: Bound.memory.detail
             }
         }
@@ -67,9 +67,10 @@ final class FetchedResponse: Sendable {
     let hasAge: Bool
     /// When its response had ended, in nanoseconds of the monotonic clock; 0 before.
     private let ended = Atomic<Int64>(0)
-    /// Why its body ends short: `noMemory`, or one more than the position among the origin's failures; 0: it does not.
-    private let failed = Atomic<UInt8>(0)
-    private static let noMemory = UInt8.max
+    /// Why its body ends short: `noMemory`, or one more than the number of the origin's failure and, in the upper half,
+    /// one more than that of the broken rule, if it is one; 0: it does not.
+    private let failed = Atomic<UInt16>(0)
+    private static let noMemory = UInt16.max
     /// The answer that was made last for somebody who joined and asks for nothing special.
     let sharedAnswer = Guarded<SharedAnswer?>(nil)
 
@@ -107,7 +108,8 @@ final class FetchedResponse: Sendable {
     func noteShortfall(_ shortfall: Shortfall) {
         let number =
             switch shortfall {
-            case .origin(let failure): failure.rawValue + 1
+            case .origin(let failure, let rule):
+                UInt16(failure.rawValue) + 1 + (rule.map { UInt16($0.rawValue) + 1 } ?? 0) << 8
             case .noMemory: Self.noMemory
             }
         failed.store(number, ordering: .relaxed)
@@ -117,7 +119,11 @@ final class FetchedResponse: Sendable {
     var shortfall: Shortfall? {
         let failed = failed.load(ordering: .relaxed)
         if failed == Self.noMemory { return .noMemory }
-        return failed == 0 ? nil : UpstreamFailure(rawValue: failed - 1).map { .origin($0) }
+        guard failed != 0, let failure = UpstreamFailure(rawValue: UInt8(truncatingIfNeeded: failed) - 1) else {
+            return nil
+        }
+        let rule = UInt8(failed >> 8)
+        return .origin(failure, rule == 0 ? nil : MessageSyntaxError.Reason(rawValue: rule - 1))
     }
 
     /// From when the origin was asked to the end of its response, in nanoseconds; `nil` before that.

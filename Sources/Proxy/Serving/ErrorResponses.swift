@@ -32,6 +32,10 @@ struct ErrorResponses: Sendable {
         content.append("\n")
         content.append(answer.explanation)
         content.append("\n")
+        if let details = upstream?.reason?.explanation {
+            content.append(details)
+            content.append("\n")
+        }
 
         buffer.appendStatusLine(status)
         buffer.appendName("Date")
@@ -41,7 +45,9 @@ struct ErrorResponses: Sendable {
         buffer.appendField("Content-Length", UInt64(content.count))
         if status == .serviceUnavailable { buffer.appendField("Retry-After", Self.retryAfter) }
         buffer.append(answer.extraFields)
-        if let upstream { proxyStatus?.write(upstream.proxyError, to: buffer) }
+        if let upstream {
+            proxyStatus?.write(upstream.proxyError, details: upstream.reason?.explanation, to: buffer)
+        }
         if let provenance {
             forwarding.append(to: buffer, provenance, persists: persists, version: version)
         } else {

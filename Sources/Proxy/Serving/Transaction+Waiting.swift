@@ -57,7 +57,7 @@ extension Transaction: TurnTaker {
             noteFailure(error)
             if let stale = standIn(on: error.originFailure) { return respond(with: stale, insteadOf: nil) }
             if ledFetch == nil, !request.route.policy.sharesErrors { return lookAgainAlone() }
-            fail(OwnAnswer(error), detail: error.failure.name, upstream: error)
+            fail(OwnAnswer(error), detail: error.word, upstream: error)
         case .failure(.cancelled):
             // Fetches that somebody waits for are only cancelled when the program ends.
             fail(OwnAnswer(.serviceUnavailable, "The proxy is being shut down."), detail: Recorder.shutdown)

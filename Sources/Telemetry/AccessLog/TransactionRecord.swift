@@ -65,8 +65,8 @@ public enum TransactionText: UInt8, CaseIterable, Sendable {
     /// At most this many bytes are kept; a longer text is clipped, and the record says so.
     @inlinable public var limit: Int {
         switch self {
-        case .client, .upstream: 64
-        case .method, .detail: 32
+        case .client, .upstream, .detail: 64
+        case .method: 32
         case .host: 256
         case .target: 2048
         case .referer: 1024

@@ -81,6 +81,8 @@ struct StatusFieldTests {
         let writer = ProxyStatusWriter(name: ByteSlice("coalesced"))
         let line = written { writer.write(.httpProtocolError, to: $0) }
         #expect(line == "Proxy-Status: coalesced; error=http_protocol_error\r\n")
+        let more = written { writer.write(.httpProtocolError, details: "A \"line\" \\ ends.", to: $0) }
+        #expect(more == #"Proxy-Status: coalesced; error=http_protocol_error; details="A \"line\" \\ ends.""# + "\r\n")
     }
 
     static let errors: [(ProxyError, String, UInt16)] = [
