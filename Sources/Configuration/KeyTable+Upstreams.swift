@@ -43,7 +43,10 @@ enum UpstreamKeys {
             Event streams (text/event-stream, multipart/x-mixed-replace, Incremental: ?1) may be silent for \
             clients.tunnel-timeout.
             """),
-        Key("idle-timeout", \.idleTimeout, .patience, "Close an idle connection after this long."),
+        Key(
+            "idle-timeout", \.idleTimeout, .patience,
+            "Close an idle connection after this long, or sooner if the origin says how long it keeps one (Keep-Alive: timeout=N): 1 s before, or a quarter of N if that is less. How soon it closes them without saying so is learnt; a request that cannot be sent twice takes only a connection idle for less than half of that."
+        ),
         Key(
             "max-idle-connections", \.maxIdleConnections, .integer(0...100_000),
             "Maximum number of idle connections, per worker."),

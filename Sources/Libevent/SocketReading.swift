@@ -27,6 +27,13 @@ extension Socket {
         return result
     }
 
+    /// Whether nothing waits to be read, not even the end or an error. Asks the kernel, and leaves there what there is.
+    public final var isSilent: Bool {
+        var byte: UInt8 = 0
+        let count = retryingInterrupted { unsafe recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) }
+        return count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)
+    }
+
     private func receive(_ memory: UnsafeMutableRawBufferPointer) -> ReadResult {
         precondition(memory.count > 0, "a read without room would look like the end of the stream")
         // The kernel writes at most as many bytes as there are.

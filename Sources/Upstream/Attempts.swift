@@ -44,7 +44,7 @@ struct Attempts {
     /// The first whose queue was full, until it is waited for.
     private var fullServer: Int?
     /// Whether it may be sent a second time; never a third.
-    private var mayRepeat: Bool
+    private(set) var mayRepeat: Bool
     private let isSafe: Bool
     /// `retry-dead-connection`.
     private let retries: Bool

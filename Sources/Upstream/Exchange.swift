@@ -167,12 +167,17 @@ public final class Exchange {
         let pick = pool.nextServer(besides: attempts.askedInVain)
         (serverIndex, tryBegan) = (pick.server, pick.tryBegan)
         turn = pool.nextAddress(of: serverIndex)
-        if attempts.mayUseIdle, let idle = pool.takeIdle(server: serverIndex, at: turn?.address) {
+        if let idle = takeIdle() {
             enter(.connecting)
             connection = idle
             return begin(on: idle, isReused: true)
         }
         pool.resolve(server: serverIndex) { [weak self] result in self?.resolved(result) }
+    }
+
+    private func takeIdle() -> UpstreamConnection? {
+        attempts.mayUseIdle
+            ? pool.takeIdle(server: serverIndex, at: turn?.address, mayRepeat: attempts.mayRepeat) : nil
     }
 
     private func resolved(_ result: Result<[SocketAddress], UpstreamError>) {
@@ -242,7 +247,7 @@ public final class Exchange {
             guard let self, state == .waitingForRoom else { return }
             enter(.connecting)
             // Another exchange may have ended, and left its connection.
-            guard attempts.mayUseIdle, let idle = pool.takeIdle(server: serverIndex) else {
+            guard let idle = takeIdle() else {
                 return connect(to: address, after: before)
             }
             connection = idle
@@ -317,7 +322,7 @@ public final class Exchange {
     private func begin(on connection: UpstreamConnection, isReused: Bool) {
         enter(.exchanging)
         self.isReused = isReused
-        connection.begin(self, isReused: isReused, early: early.take())
+        connection.begin(self, isReused: isReused, mayRepeat: attempts.mayRepeat, early: early.take())
     }
 
     private func loseConnection() {

@@ -24,6 +24,12 @@ struct Lease {
     var isReused = false
     /// When it began, in nanoseconds of the loop's clock.
     var began: Int64 = 0
+    /// For how many nanoseconds the connection had been idle before.
+    var idleBefore: Int64 = 0
+    /// Whether the connection is looked at once more before the request goes out, which cannot be sent twice.
+    var looksFirst = false
+    /// When reading was first paused, on the loop's clock: all of the response may have been here then.
+    var paused: Int64?
     /// When all of the request had been sent, on the same clock; `nil`: not yet, or sending failed.
     var sent: Int64?
 

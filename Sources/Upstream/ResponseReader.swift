@@ -60,6 +60,9 @@ struct ResponseReader: ~Copyable {
     /// Likewise: whether all that the server says is that it has waited for a request long enough, and closes.
     var saysTimeIsUp: Bool { parser.head.status == .requestTimeout && !parser.head.keepsAlive && seenInterim == 0 }
 
+    /// Likewise: what `FieldView.keepAliveSeconds` says of the head, which stands in `bytes`.
+    func keepAliveSeconds(in bytes: Span<UInt8>) -> UInt32? { parser.view(in: bytes).keepAliveSeconds }
+
     /// Likewise: the head as it stands in `bytes`.
     @_lifetime(copy bytes, borrow self)
     func head(in bytes: Span<UInt8>) -> ReceivedHead {

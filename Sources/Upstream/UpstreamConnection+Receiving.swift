@@ -33,7 +33,7 @@ extension UpstreamConnection {
             // Large content is dealt with while it is in the cache.
             if lease.response == .begun, count <= Self.smallestRead { pool.round.add(self) } else { process(buffer) }
         case .wouldBlock:
-            break
+            lease.paused = nil
         case .endOfStream:
             endOfStream()
         case .failed(let error):
@@ -118,6 +118,7 @@ extension UpstreamConnection {
                     return fail(.closed, .idleTimeIsUp, isNoResponse: true)
                 }
                 countFinalHead()
+                if let seconds = reader.use({ $0.keepAliveSeconds(in: input.span) }) { noteStatedTime(seconds) }
                 reader.use { exchange.received(final: $0.head(in: input.span)) }
                 guard phase == .leased else { return }
                 input.consume(length)
@@ -140,6 +141,7 @@ extension UpstreamConnection {
     /// One that came before all of the request was sent kept nobody waiting for it.
     private func countFinalHead() {
         let now = loop.now
+        if lease.isReused { pool.noteIdle(lease.idleBefore, of: server, wasClosed: false) }
         pool.countFinalResponse(
             StatusClass(status: reader.use { $0.status.code }), after: UInt64(max(0, now - (lease.sent ?? now))))
     }
@@ -166,6 +168,7 @@ extension UpstreamConnection {
 
     private func pause(refused: ByteSlice?) {
         lease.reading = .paused(refused: refused)
+        lease.paused = lease.paused ?? loop.now
         stopReading()
         stopWaiting()
     }
@@ -177,10 +180,7 @@ extension UpstreamConnection {
             reader.use({ $0.keepsAlive }) && lease.isSent && lease.sendFailure == nil && (input?.isEmpty ?? true)
             && !lease.isResuming
         giveBackInput()
-        if isReusable, pool.keep(idle: self) {
-            enter(.idle)
-            expect(.idle, within: pool.timeouts.idle)
-        } else {
+        if !isReusable || !becomeIdle() {
             end(isReusable ? .surplus : .notReusable)
         }
         exchange?.completed(trailers: trailers)

@@ -30,6 +30,7 @@ extension UpstreamConnection {
 
     /// - Returns: how much of `content` went out. Less than all: the socket is full, or broken.
     private func sendAtOnce(_ content: Span<UInt8>, head: ByteSlice) -> Int {
+        if isFoundDead() { return 0 }
         switch lease.headLeft == 0 ? write(content) : write(head.span.extracting(last: lease.headLeft), content) {
         case .wrote(let count): return sent(count)
         case .wouldBlock: return 0
@@ -56,6 +57,7 @@ extension UpstreamConnection {
 
     /// - Parameter head: of the exchange's request.
     func flush(_ head: ByteSlice) {
+        if isFoundDead() { return }
         while lease.hasMore {
             let rest = head.span.extracting(last: lease.headLeft)
             let content = lease.outgoing
@@ -81,6 +83,16 @@ extension UpstreamConnection {
     private func write(_ rest: Span<UInt8>, _ pieces: ByteBuffer, from start: Int) -> WriteResult {
         let content = pieces.span.extracting(start...)
         return rest.isEmpty ? write(content) : write(rest, content)
+    }
+
+    /// Before anything of a request goes out that cannot be sent twice: whether the server has closed the connection while
+    /// it was idle, or said something. What comes after this look crosses the request on its way.
+    private func isFoundDead() -> Bool {
+        guard lease.looksFirst else { return false }
+        lease.looksFirst = false
+        guard lease.isUnsent, !isSilent else { return false }
+        fail(.closed, .notSilent)
+        return true
     }
 
     /// The socket is full.

@@ -41,6 +41,12 @@ public final class UpstreamConnection: Socket {
     var lease = Lease()
     /// When it began to connect, in nanoseconds of the loop's clock.
     private let began: Int64
+    /// Since when its server may wait for a request on it, on the same clock.
+    private(set) var idleSince: Int64 = 0
+    /// Whether it was noted of it while it is idle that it is still open.
+    var isKnownOpen = false
+    /// For how long the server keeps it while it is idle, in nanoseconds, where it has said so (`Keep-Alive`).
+    var statedTime: Int64?
     /// Counted in the open-connections metric; true once connected.
     private var isCounted = false
     /// How many it has carried, with the present one.
@@ -92,13 +98,15 @@ public final class UpstreamConnection: Socket {
         exchange?.connected(self, error)
     }
 
-    func begin(_ exchange: Exchange, isReused: Bool, early: OutgoingContent?) {
+    /// - Parameter mayRepeat: whether the request goes out once more, should the connection be dead.
+    func begin(_ exchange: Exchange, isReused: Bool, mayRepeat: Bool, early: OutgoingContent?) {
         enter(.leased)
         self.exchange = exchange
         exchanges += 1
         let (framing, headLength) = (exchange.request.content, exchange.request.head.count)
         lease = Lease(
-            isReused: isReused, began: loop.now, headLength: headLength, headLeft: headLength,
+            isReused: isReused, began: loop.now, idleBefore: isReused ? loop.now - idleSince : 0,
+            looksFirst: isReused && !mayRepeat, headLength: headLength, headLeft: headLength,
             outgoing: early ?? (framing == .none ? nil : OutgoingContent(framing)), contentIsHeldBack: early != nil)
         let method = exchange.request.method
         reader.use { $0.begin(answering: method) }
@@ -109,6 +117,31 @@ public final class UpstreamConnection: Socket {
         // What the client has sent of its content by then goes out with the head; and the heads of several requests go
         // out one after another, which wakes their origin once.
         flushSoon()
+    }
+
+    var saysTime: Bool { statedTime != nil }
+
+    /// Waits for the next exchange, if its pool has room, and its server will wait as well.
+    /// - Returns: false, with nothing changed, if not.
+    func becomeIdle() -> Bool {
+        // If reading was paused, the server may have begun to wait when the last of the response was sent, not read.
+        let (now, since) = (loop.now, lease.paused ?? loop.now)
+        let time = min(pool.timeouts.idle, statedTime ?? .max)
+        guard now - since < time, pool.keep(idle: self) else { return false }
+        (idleSince, isKnownOpen) = (since, false)
+        enter(.idle)
+        expect(.idle, within: time - (now - since))
+        return true
+    }
+
+    /// What of the time that a server says is left unused, in nanoseconds: it may count from when its response was sent,
+    /// and until a request has arrived.
+    private static let mostMargin: Int64 = 1_000_000_000
+
+    /// - Parameter seconds: for which the server says that it waits for the next request.
+    func noteStatedTime(_ seconds: UInt32) {
+        let time = Int64(seconds) * 1_000_000_000
+        statedTime = time - min(time / 4, Self.mostMargin)
     }
 
     /// The exchange ends before the response does.
@@ -142,6 +175,10 @@ public final class UpstreamConnection: Socket {
         let exchange = exchange
         let closedBeforeResponse =
             (lease.response == .awaited || isNoResponse) && (failure == .closed || failure == .send)
+        // Not one that went over the request.
+        if closedBeforeResponse, lease.isReused, loop.now - lease.began < Self.crossing {
+            pool.noteIdle(lease.idleBefore, of: server, wasClosed: true)
+        }
         let error = UpstreamError(
             failure, reason, detail: "\(address): \(detail ?? reason.map { "\($0.explanation)" } ?? "")",
             closedBeforeResponse: closedBeforeResponse,
@@ -150,6 +187,10 @@ public final class UpstreamConnection: Socket {
         end(.failed(error))
         exchange?.failed(error, isUnsent: lease.isUnsent || isNoResponse, content: lease.outgoing)
     }
+
+    /// How long the end of an idle connection and a request take at most that pass each other on their way, in
+    /// nanoseconds.
+    private static let crossing: Int64 = 1_000_000_000
 
     func giveBackInput() {
         if let input = input.take() { pool.takeBack(input) }
@@ -176,6 +217,7 @@ public final class UpstreamConnection: Socket {
             tunnel?.tunnelReadable(self)
         case .idle:
             // The end of the connection, or bytes that belong to no request.
+            pool.noteIdle(loop.now - idleSince, of: server, wasClosed: true)
             end(.byServer)
         case .leased:
             // Seen before the request went out, or in the iteration in which it did: what no request asked for, or the
@@ -245,6 +287,7 @@ public final class UpstreamConnection: Socket {
         case .due(.progress) where lease.response == .awaited: fail(.sendTimeout, .requestNotTaken)
         case .due(.progress): fail(.bodyTimeout, .bodyStalled)
         case .due(.idle):
+            pool.noteIdle(loop.now - idleSince, of: server, wasClosed: false)
             end(.idleTimeout)
         }
         return nil

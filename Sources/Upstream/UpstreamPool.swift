@@ -5,8 +5,9 @@ public import Telemetry
 /// One loop's connections to one origin: which server is next, and which connections are idle.
 ///
 /// Confined to its loop. Idle connections are used last in, first out: the one used last is the least likely to be
-/// dead, and surplus ones grow old and close. A connection to an address that its server's name no longer has is not
-/// used again; each of those that it has is used in turn, with connections of its own.
+/// dead, and surplus ones grow old and close. A request that cannot be sent twice takes none that may be closing
+/// (`ServerPatience`). A connection to an address that its server's name no longer has is not used again; each of those
+/// that it has is used in turn, with connections of its own.
 public final class UpstreamPool {
     /// How often the addresses of names are asked for again while connections are used, in nanoseconds. No name server is
     /// asked before their time is over.
@@ -17,9 +18,18 @@ public final class UpstreamPool {
         let isNamed: Bool
         /// What its name resolved to; none where it has no name.
         var addresses: ServerAddresses
+        /// The one that became idle last is the last.
         var idle: [UpstreamConnection] = []
+        /// How long it keeps idle ones open.
+        var patience = ServerPatience()
         /// Connections that are open, idle ones included.
         var open = 0
+        /// Where the one to `address`, or of all, stands that became idle last.
+        func latestIdle(at address: SocketAddress?) -> Int? {
+            guard let address else { return idle.indices.last }
+            return idle.lastIndex { $0.address == address }
+        }
+
         /// The same by address, of a server with a name.
         var openTo: [SocketAddress: Int] = [:]
 
@@ -131,17 +141,41 @@ public final class UpstreamPool {
         upstreamMetrics.add(.firstByte, duration)
     }
 
-    /// - Parameter address: the one whose turn it is; `nil`: the server has no choice of them.
-    func takeIdle(server: Int, at address: SocketAddress? = nil) -> UpstreamConnection? {
+    /// An idle connection to `server`, if there is one that will do.
+    /// - Parameters:
+    ///   - address: the one whose turn it is; `nil`: the server has no choice of them.
+    ///   - mayRepeat: whether the request that it is for goes out once more, should the connection be dead.
+    func takeIdle(server: Int, at address: SocketAddress? = nil, mayRepeat: Bool) -> UpstreamConnection? {
         guard idleCount > 0 else { return nil }
-        if loop.now >= looksAgainAt { lookAgain() }
-        let taken = servers.use { servers -> UpstreamConnection? in
-            guard let address else { return servers[server].idle.popLast() }
-            return servers[server].idle.lastIndex { $0.address == address }.map { servers[server].idle.remove(at: $0) }
+        let now = loop.now
+        if now >= looksAgainAt { lookAgain() }
+        let connection = servers.use { servers -> UpstreamConnection? in
+            // Where that one is too old, so are the others.
+            guard let place = servers[server].latestIdle(at: address) else { return nil }
+            let last = servers[server].idle[place]
+            guard now < last.deadline.time else { return nil }
+            let idle = now - last.idleSince
+            guard mayRepeat || idle < servers[server].patience.trusted(saysTime: last.saysTime) else {
+                // Not taken, but still open: where nothing else is asked, only that tells that it may last longer.
+                if !last.isKnownOpen { servers[server].patience.noteOpen(after: idle) }
+                last.isKnownOpen = true
+                return nil
+            }
+            return servers[server].idle.remove(at: place)
         }
-        guard let connection = taken else { return nil }
-        idleCount -= 1
+        if connection != nil { idleCount -= 1 }
         return connection
+    }
+
+    /// A connection that had been idle for `idle` nanoseconds was still open then, or was closed by its server.
+    func noteIdle(_ idle: Int64, of server: Int, wasClosed: Bool) {
+        servers.use {
+            if wasClosed {
+                $0[server].patience.noteClosed(after: idle)
+            } else {
+                $0[server].patience.noteOpen(after: idle)
+            }
+        }
     }
 
     /// Keeps a connection for the next exchange, when there is room.

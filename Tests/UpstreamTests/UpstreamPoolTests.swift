@@ -74,6 +74,62 @@ import Testing
         #expect(asker.counted(.retries) == 0)
     }
 
+    @Test(arguments: ["timeout=0", "timeout=5, max=0"])
+    func `a connection on which its server waits for nothing more is not kept`(says: String) throws {
+        let asker = try Asker([
+            [.request(), .send("HTTP/1.1 200 OK\r\nKeep-Alive: \(says)\r\nContent-Length: 2\r\n\r\nok")]
+        ])
+        #expect(asker.ask(asker.exchange()).last == "end")
+        #expect(idle(asker) == [0])
+    }
+
+    @Test(arguments: ["HTTP/1.1 200 OK\r\n", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n"])
+    func `a connection is closed before the time is over that its server says`(start: String) throws {
+        let asker = try Asker([[.request(), .send("\(start)Keep-Alive: timeout=1\r\nContent-Length: 2\r\n\r\nok")]])
+        #expect(asker.ask(asker.exchange()).last == "end")
+        let kept = asker.loop.now
+        #expect(idle(asker) == [1])
+        asker.run(untilTrue: { idle(asker) == [0] })
+        asker.run(untilTrue: { asker.servers[0].connections[0].hasEnded })
+        #expect(asker.loop.now - kept >= 700_000_000)
+    }
+
+    @Test
+    func
+        `a request that cannot be sent twice takes no connection that was idle for longer than others were when they were closed`()
+        throws
+    {
+        let asker = try Asker([Self.answer + [.pause, .close], Self.answer, Self.answer + Self.answer])
+        _ = asker.ask(asker.exchange())
+        // It is closed at once, which teaches.
+        asker.servers[0].connections[0].goOn()
+        asker.run(untilTrue: { idle(asker) == [0] })
+        _ = asker.ask(asker.exchange())
+        asker.loop.schedule(after: 300_000_000) { asker.loop.stop() }
+        asker.run()
+        #expect(asker.ask(asker.exchange(.post)).last == "end")
+        #expect(asker.servers[0].connections.count == 3 && idle(asker) == [2])
+        // One that can be takes whichever there is.
+        asker.loop.schedule(after: 300_000_000) { asker.loop.stop() }
+        asker.run()
+        #expect(asker.ask(asker.exchange()).last == "end")
+        #expect(asker.servers[0].connections.count == 3)
+    }
+
+    @Test func `where all requests are such, those that are not sent on a connection find out that it lasts`() throws {
+        let (first, others) = (Self.answer + [.pause, .close], Self.answer + Self.answer + Self.answer)
+        let asker = try Asker([first] + Array(repeating: others, count: 20))
+        _ = asker.ask(asker.exchange(.post))
+        asker.servers[0].connections[0].goOn()
+        asker.run(untilTrue: { idle(asker) == [0] })
+        for _ in 1...ServerPatience.enoughToDoubt + 3 {
+            #expect(asker.ask(asker.exchange(.post)).last == "end")
+            asker.loop.schedule(after: 30_000_000) { asker.loop.stop() }
+            asker.run()
+        }
+        #expect(asker.servers[0].connections.count == 1 + ServerPatience.enoughToDoubt + 1)
+    }
+
     @Test func `a pool that is going away closes its connections, those in use after their exchange`() throws {
         let asker = try Asker([Self.answer, [.request(), .pause] + Self.answer.dropFirst()])
         let (first, second) = (asker.exchange(), asker.exchange())

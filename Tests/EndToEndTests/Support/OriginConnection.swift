@@ -23,6 +23,8 @@ struct OriginConnection {
     private var askedGate = false
     private var isDeaf = false
     private(set) var wakeAt: Instant?
+    /// Since when it waits for a request behind one that it has answered.
+    private(set) var idleSince: Instant?
 
     /// Patterns are made in pieces of this size, as the kernel takes them.
     private static let piece = 65536
@@ -108,6 +110,7 @@ struct OriginConnection {
                 if steps.isEmpty {
                     guard requestBody.isEnded else { return }
                     phase = .idle
+                    idleSince = .now
                 } else {
                     guard perform(wake) else { return }
                 }
@@ -125,6 +128,7 @@ struct OriginConnection {
         request = received.last
         isHead = received[request].method == "HEAD"
         ordinal += 1
+        idleSince = nil
         readBody(&received)
         let handler = handlers[received[request].path] ?? handlers["*"] ?? { _ in [.answer(404, body: "no script")] }
         steps = Step.unfolded(handler(received[request]))

@@ -22,7 +22,14 @@ extension ScriptedOrigin {
             listenerSlot = table.add(listener, .reading)
         }
 
-        var nextDeadline: Instant? { waiting.compactMap { connections[$0]?.wakeAt }.min() }
+        /// After which connections are closed on which no request comes.
+        var idleTime: Duration?
+
+        var nextDeadline: Instant? {
+            let wake = waiting.compactMap { connections[$0]?.wakeAt }.min()
+            guard let idleTime, let idle = connections.values.compactMap(\.idleSince).min() else { return wake }
+            return min(idle + idleTime, wake ?? idle + idleTime)
+        }
 
         mutating func work(_ slots: [Int], scratch: inout [UInt8], wake: @escaping @Sendable () -> Void) {
             round += 1
@@ -35,6 +42,16 @@ extension ScriptedOrigin {
                 }
             }
             for slot in waiting { proceed(slot, wake) }
+            closeIdle(since: .now)
+        }
+
+        private mutating func closeIdle(since now: Instant) {
+            guard let idleTime else { return }
+            for (slot, connection) in connections {
+                guard let since = connection.idleSince, since + idleTime <= now else { continue }
+                Socket.close(connection.descriptor)
+                forget(slot)
+            }
         }
 
         private mutating func accept() {

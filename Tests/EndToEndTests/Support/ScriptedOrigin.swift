@@ -49,6 +49,12 @@ final class ScriptedOrigin: Peer, Sendable {
         state.withLock { $0.handlers[path] = handler }
     }
 
+    /// From now on closes connections on which no request has come for so long after the last response.
+    func closeIdleConnections(after time: Duration?) {
+        state.withLock { $0.idleTime = time }
+        settle()
+    }
+
     /// No longer listens and resets what is open: the origin is down. Its port refuses from now on, and is nobody
     /// else's, unless another origin is made there: tests that run beside this one would get it, and answer.
     func goDown() {

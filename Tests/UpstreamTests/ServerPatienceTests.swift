@@ -1,0 +1,73 @@
+import Testing
+
+@testable import Upstream
+
+/// How soon a server closes idle connections, and what may be sent on one.
+@Suite struct ServerPatienceTests {
+    private static let second: Int64 = 1_000_000_000
+    private static let millisecond: Int64 = 1_000_000
+
+    private static func trusted(_ patience: ServerPatience, saysTime: Bool = false) -> Int64 {
+        patience.trusted(saysTime: saysTime)
+    }
+
+    @Test func `of a server that nothing is known of a second is trusted, or what it says`() {
+        let patience = ServerPatience()
+        #expect(Self.trusted(patience) == Self.second)
+        #expect(Self.trusted(patience, saysTime: true) == .max)
+    }
+
+    @Test func `half of what connections lasted is trusted, and never less than at first while none was closed`() {
+        var patience = ServerPatience()
+        patience.noteOpen(after: Self.second / 2)
+        #expect(Self.trusted(patience) == Self.second)
+        patience.noteOpen(after: 30 * Self.second)
+        patience.noteOpen(after: 2 * Self.second)
+        #expect(Self.trusted(patience) == 15 * Self.second)
+    }
+
+    @Test(arguments: [false, true])
+    func `half of the shortest time after which one was closed is trusted, whatever the server says`(_ saysTime: Bool) {
+        var patience = ServerPatience()
+        for time in [2_900, 2_000, 2_400] as [Int64] { patience.noteClosed(after: time * Self.millisecond) }
+        patience.noteOpen(after: 2_800 * Self.millisecond)
+        #expect(Self.trusted(patience, saysTime: saysTime) == Self.second)
+    }
+
+    @Test
+    func
+        `a server that looks at its clock now and then is believed by its shortest time, however often others last longer`()
+    {
+        var patience = ServerPatience()
+        for _ in 1...20 {
+            for time in [500, 1_400, 1_300, 700, 1_490, 900] as [Int64] {
+                patience.noteClosed(after: time * Self.millisecond)
+            }
+            #expect(Self.trusted(patience) == 250 * Self.millisecond)
+        }
+    }
+
+    @Test func `a server that was started anew is trusted again when enough connections have lasted longer`() {
+        var patience = ServerPatience()
+        patience.noteClosed(after: 5 * Self.second)
+        // It goes down, and closes what is open, however old that is.
+        for age in [3_000, 900, 40] as [Int64] { patience.noteClosed(after: age * Self.millisecond) }
+        #expect(Self.trusted(patience) == 20 * Self.millisecond)
+        // What is used again at once tells nothing.
+        for _ in 1...1_000 { patience.noteOpen(after: 5 * Self.millisecond) }
+        #expect(Self.trusted(patience) == 20 * Self.millisecond)
+        for _ in 1..<ServerPatience.enoughToDoubt { patience.noteClosed(after: 5 * Self.second) }
+        #expect(Self.trusted(patience) == 20 * Self.millisecond)
+        patience.noteOpen(after: 100 * Self.millisecond)
+        #expect(Self.trusted(patience) == 2_500 * Self.millisecond)
+    }
+
+    @Test func `of a server that closes none any more what its connections last is trusted again`() {
+        var patience = ServerPatience()
+        patience.noteClosed(after: 40 * Self.millisecond)
+        for _ in 1...ServerPatience.enoughToDoubt { patience.noteOpen(after: 30 * Self.second) }
+        #expect(Self.trusted(patience) == 15 * Self.second)
+        patience.noteClosed(after: 2 * Self.second)
+        #expect(Self.trusted(patience) == Self.second)
+    }
+}
