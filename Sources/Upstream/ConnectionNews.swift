@@ -18,6 +18,8 @@ public enum ConnectionEnd: Sendable, CustomStringConvertible {
     case surplus
     /// The connection's settings were replaced, its server's name has other addresses now, or the program ends.
     case outOfUse
+    /// It was one client connection's own, which ended; or it may have been, and nobody else can use it.
+    case clientEnded
     /// The exchange ended before its response did: nobody wanted the rest.
     case abandoned
     /// The exchange failed.
@@ -32,6 +34,7 @@ public enum ConnectionEnd: Sendable, CustomStringConvertible {
         case .notReusable: "not reusable after its last response"
         case .surplus: "not kept: max-idle-connections is reached, or its settings or its server's addresses changed"
         case .outOfUse: "no longer used: its settings or its server's addresses changed, or the program ends"
+        case .clientEnded: "it belonged to one client's connection (NTLM or Negotiate)"
         case .abandoned: "nobody wanted the rest of the response"
         case .failed(let error): "\(error)"
         case .tunnelEnded: "its tunnel ended"

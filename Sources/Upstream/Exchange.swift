@@ -54,6 +54,8 @@ public final class Exchange {
     private var kept: OutgoingContent?
 
     private let pool: UpstreamPool
+    /// The client connection's own connections, where this one is to be among them.
+    let owner: BoundConnections?
     /// Exchange and handler hold each other until the handler or the connection lets go. Not weak: that would make
     /// every reference to the handler slow. Nor a variable to be cleared: what is read from one is retained with each
     /// call.
@@ -80,13 +82,17 @@ public final class Exchange {
     private var isReused = false
 
     /// On the loop of `pool`. Nothing happens before `start`.
-    /// - Parameter early: content that is here already, and that nobody else adds to.
+    /// - Parameters:
+    ///   - owner: whose connection is used, and whose the connection is from then on; `nil`: anybody's.
+    ///   - early: content that is here already, and that nobody else adds to.
     public init(
-        _ request: UpstreamRequest, pool: UpstreamPool, handler: any ExchangeHandler, early: OutgoingContent? = nil
+        _ request: UpstreamRequest, pool: UpstreamPool, handler: any ExchangeHandler, owner: BoundConnections? = nil,
+        early: OutgoingContent? = nil
     ) {
         self.request = request
         self.pool = pool
         self.handler = handler
+        self.owner = owner
         self.early = early
         let keepsContent = early?.isEnded == true && request.repeatsContent && pool.settings.retriesDeadConnection
         attempts = Attempts(request, pool.settings, keepsContent: keepsContent)
@@ -164,6 +170,12 @@ public final class Exchange {
         enter(.resolving)
         // Before the next one is chosen, which may be the same.
         leaveUndecided()
+        if attempts.mayUseIdle, let own = owner?.takeIdle(of: pool) {
+            serverIndex = own.server
+            enter(.connecting)
+            connection = own
+            return begin(on: own, isReused: true)
+        }
         let pick = pool.nextServer(besides: attempts.askedInVain)
         (serverIndex, tryBegan) = (pick.server, pick.tryBegan)
         turn = pool.nextAddress(of: serverIndex)

@@ -44,6 +44,10 @@ struct Lease {
     /// Why sending stopped before its end; the connection is not used again.
     var sendFailure: SystemError?
 
+    /// Whether the response asks for credentials that hold for the connection: an answer to them may come on it that is
+    /// for one client alone.
+    var isForOneClient = false
+
     var response = Response.awaited
     /// How long the origin may be silent in its response, in nanoseconds; `nil`: as long as anywhere.
     var allowedSilence: Int64?

@@ -60,6 +60,13 @@ struct ResponseReader: ~Copyable {
     /// Likewise: whether all that the server says is that it has waited for a request long enough, and closes.
     var saysTimeIsUp: Bool { parser.head.status == .requestTimeout && !parser.head.keepsAlive && seenInterim == 0 }
 
+    /// Likewise: whether the head, which stands in `bytes`, asks for credentials that hold for the connection.
+    func challengesConnection(in bytes: Span<UInt8>) -> Bool {
+        let status = parser.head.status
+        guard status.code == 401 || status.code == 407 else { return false }
+        return parser.view(in: bytes).challengesConnection(status)
+    }
+
     /// Likewise: what `FieldView.keepAliveSeconds` says of the head, which stands in `bytes`.
     func keepAliveSeconds(in bytes: Span<UInt8>) -> UInt32? { parser.view(in: bytes).keepAliveSeconds }
 

@@ -20,7 +20,7 @@ public struct ServerState: Sendable, Equatable {
     /// Of a loop for which it is not up and that has not found it failing for a whole cool-down: when it did. A later
     /// response elsewhere tells more.
     var outdatedBy: Int64?
-    /// Connections that carry a request, or a tunnel.
+    /// Connections that carry a request, or a tunnel, or are one client connection's own.
     public var inUse: Int
     /// Connections kept for the next request.
     public var idle: Int

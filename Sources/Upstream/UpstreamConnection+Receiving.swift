@@ -118,6 +118,7 @@ extension UpstreamConnection {
                     return fail(.closed, .idleTimeIsUp, isNoResponse: true)
                 }
                 countFinalHead()
+                if reader.use({ $0.challengesConnection(in: input.span) }) { lease.isForOneClient = true }
                 if let seconds = reader.use({ $0.keepAliveSeconds(in: input.span) }) { noteStatedTime(seconds) }
                 reader.use { exchange.received(final: $0.head(in: input.span)) }
                 guard phase == .leased else { return }
@@ -180,7 +181,9 @@ extension UpstreamConnection {
             reader.use({ $0.keepsAlive }) && lease.isSent && lease.sendFailure == nil && (input?.isEmpty ?? true)
             && !lease.isResuming
         giveBackInput()
-        if !isReusable || !becomeIdle() {
+        if lease.isForOneClient, owner == nil {
+            end(.clientEnded)
+        } else if !isReusable || !becomeIdle() {
             end(isReusable ? .surplus : .notReusable)
         }
         exchange?.completed(trailers: trailers)

@@ -36,6 +36,8 @@ public final class UpstreamConnection: Socket {
     let pool: UpstreamPool
     /// While leased; they hold each other until one of them ends it.
     var exchange: Exchange?
+    /// The client connection whose it is, from the first exchange for that on.
+    private(set) var owner: BoundConnections?
     private(set) var phase = Phase.connecting
     /// The present one, or the last.
     var lease = Lease()
@@ -102,6 +104,7 @@ public final class UpstreamConnection: Socket {
     func begin(_ exchange: Exchange, isReused: Bool, mayRepeat: Bool, early: OutgoingContent?) {
         enter(.leased)
         self.exchange = exchange
+        if let owner = exchange.owner { self.owner = owner }
         exchanges += 1
         let (framing, headLength) = (exchange.request.content, exchange.request.head.count)
         lease = Lease(
@@ -121,16 +124,17 @@ public final class UpstreamConnection: Socket {
 
     var saysTime: Bool { statedTime != nil }
 
-    /// Waits for the next exchange, if its pool has room, and its server will wait as well.
+    /// Waits for the next exchange, if its pool or its owner has room, and its server will wait as well.
     /// - Returns: false, with nothing changed, if not.
     func becomeIdle() -> Bool {
         // If reading was paused, the server may have begun to wait when the last of the response was sent, not read.
         let (now, since) = (loop.now, lease.paused ?? loop.now)
-        let time = min(pool.timeouts.idle, statedTime ?? .max)
-        guard now - since < time, pool.keep(idle: self) else { return false }
+        // One with an owner lasts as long as that: its end would be the end of what its user has proved.
+        let time = owner == nil ? min(pool.timeouts.idle, statedTime ?? .max) : statedTime ?? .max
+        guard now - since < time, owner?.keep(idle: self) ?? pool.keep(idle: self) else { return false }
         (idleSince, isKnownOpen) = (since, false)
         enter(.idle)
-        expect(.idle, within: time - (now - since))
+        if time == .max { stopWaiting() } else { expect(.idle, within: time - (now - since)) }
         return true
     }
 
@@ -157,7 +161,9 @@ public final class UpstreamConnection: Socket {
 
     func end(_ why: ConnectionEnd, abruptly: Bool = false) {
         guard phase != .closed else { return }
-        if phase == .idle { pool.forget(idle: self) }
+        if phase == .idle {
+            if let owner { owner.forget(idle: self) } else { pool.forget(idle: self) }
+        }
         enter(.closed)
         deadline = deadline.cancelled(on: pool.deadlines)
         giveBackInput()

@@ -24,12 +24,6 @@ public final class UpstreamPool {
         var patience = ServerPatience()
         /// Connections that are open, idle ones included.
         var open = 0
-        /// Where the one to `address`, or of all, stands that became idle last.
-        func latestIdle(at address: SocketAddress?) -> Int? {
-            guard let address else { return idle.indices.last }
-            return idle.lastIndex { $0.address == address }
-        }
-
         /// The same by address, of a server with a name.
         var openTo: [SocketAddress: Int] = [:]
 
@@ -38,6 +32,12 @@ public final class UpstreamPool {
             guard isNamed else { return }
             let count = openTo[address, default: 0] + change
             openTo[address] = count == 0 ? nil : count
+        }
+
+        /// Where the one to `address`, or of all, stands that became idle last.
+        func latestIdle(at address: SocketAddress?) -> Int? {
+            guard let address else { return idle.indices.last }
+            return idle.lastIndex { $0.address == address }
         }
     }
 
@@ -67,7 +67,7 @@ public final class UpstreamPool {
     /// When the names are asked for again, in nanoseconds of the loop's clock.
     private var looksAgainAt = Int64.max
     /// Keeps no connection any more: those in use are closed after their exchange.
-    private var isRetired = false
+    private(set) var isRetired = false
 
     /// - Parameters: `resolver`, `buffers` and `metrics` are the loop's, `names` is shared by all loops. While
     ///   `isMemoryShort`, responses are read in small pieces, since they may have to wait. `firstServer` is asked first

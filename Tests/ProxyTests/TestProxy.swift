@@ -153,6 +153,7 @@ final class TestClient: TransactionClient, TurnTaker {
     private let worker: Worker
     private(set) var transaction: Transaction?
     private var delivery: Delivery?
+    let boundConnections = BoundConnections()
     private let list = GatherList()
     private var received = ""
     /// One after another.

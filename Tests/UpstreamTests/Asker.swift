@@ -45,12 +45,13 @@ final class Asker: ExchangeHandler {
     func counted(_ counter: UpstreamCounter) -> UInt64 { metrics.read()[upstream: pool.settings.name][counter] }
 
     func exchange(
-        _ method: HTTPSemantics.Method = .get, content: UpstreamRequest.Content = .none, asksForUpgrade: Bool = false
+        _ method: HTTPSemantics.Method = .get, content: UpstreamRequest.Content = .none, asksForUpgrade: Bool = false,
+        owner: BoundConnections? = nil
     ) -> Exchange {
         let request = UpstreamRequest(
             method: method, head: ByteSlice("\("\(method)".uppercased()) / HTTP/1.1\r\n\r\n"), content: content,
             asksForUpgrade: asksForUpgrade)
-        return Exchange(request, pool: pool, handler: self)
+        return Exchange(request, pool: pool, handler: self, owner: owner)
     }
 
     /// Runs the loop until an event for which `isLast` holds.

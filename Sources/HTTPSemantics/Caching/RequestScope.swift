@@ -9,8 +9,9 @@ public enum RequestScope: Sendable, Equatable {
     ///   - hasContent: whether its framing announces content: on GET or HEAD it has no meaning (RFC 9110 §9.3.1), but an
     ///     origin may give it one.
     ///   - hasPassCookie: whether it has a cookie with which the operator has requests go past the cache.
+    ///   - isBound: as in `RequestFacts`.
     @inlinable
-    public init(_ fields: FieldView, method: Method, hasContent: Bool, hasPassCookie: Bool) {
+    public init(_ fields: FieldView, method: Method, hasContent: Bool, hasPassCookie: Bool, isBound: Bool = false) {
         // Only the origin evaluates the first two (RFC 9111 §4.3.2). With the last, which is not present where it is
         // ignored, the response may turn into a tunnel.
         let alone = FieldSet(.ifMatch).union(FieldSet(.ifUnmodifiedSince)).union(FieldSet(.upgrade))
@@ -18,7 +19,8 @@ public enum RequestScope: Sendable, Equatable {
             if method != .get, method != .head {
                 .pass(.method)
             } else {
-                hasContent || hasPassCookie || !fields.present.isDisjoint(with: alone) ? .pass(.bypass) : .shareable
+                hasContent || hasPassCookie || isBound || !fields.present.isDisjoint(with: alone)
+                    ? .pass(.bypass) : .shareable
             }
     }
 }

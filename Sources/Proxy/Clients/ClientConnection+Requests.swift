@@ -73,7 +73,7 @@ extension ClientConnection {
     private func takeStep(_ context: ReadContext) -> Step {
         let buffer = context.buffer
         // Not if something learnt about queries since might give the same words another key.
-        if let crowd = worker.crowd, let latest = crowd.latestHead, latest.value.isBeginning(of: buffer.span),
+        if let crowd = worker.crowd, !isBound, let latest = crowd.latestHead, latest.value.isBeginning(of: buffer.span),
             worker.variations.isEmpty,
             latest.value.isForSameURL(isFromTrustedProxy: isTrustedProxy && worker.loopSettings.trustsProxies)
         {

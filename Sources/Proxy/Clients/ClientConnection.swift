@@ -2,6 +2,7 @@ import Bytes
 import HTTPSemantics
 import Libevent
 import Telemetry
+import Upstream
 
 /// One client's connection: reads requests, one after another, and writes their responses in the same order (RFC 9112
 /// §9.3).
@@ -33,6 +34,7 @@ import Telemetry
 /// | `ServingRound` | a place | from reading to its round | | | |
 /// | `ResponseOutput` | `heldHits` | while requests are taken, and to its round's end | | | |
 /// | here | `tunnelRelay` | | | always | |
+/// | here | `ownConnections`, if any | always | always | always | always |
 ///
 /// Here are the events, and how it ends. The extensions only say what follows from what: requests (`Requests`), their
 /// content (`Content`), and responses (`Sending`).
@@ -64,7 +66,8 @@ final class ClientConnection: Socket {
     let isTrustedProxy: Bool
     /// The client as origins are told of it, without the address of a Unix socket.
     var sender: ClientRequest.Sender {
-        ClientRequest.Sender(address: hasIPAddress ? peerText : .empty, isTrustedProxy: isTrustedProxy)
+        ClientRequest.Sender(
+            address: hasIPAddress ? peerText : .empty, isTrustedProxy: isTrustedProxy, isBound: isBound)
     }
 
     private(set) var phase = Phase.reading
@@ -79,6 +82,8 @@ final class ClientConnection: Socket {
     var output = ResponseOutput()
     private(set) var transaction: Transaction?
     private(set) var tunnelRelay: Tunnel?
+    /// The connections to origins that are its own, from the first request on that has credentials for its connection.
+    private var ownConnections: BoundConnections?
 
     init(adopting descriptor: consuming Descriptor, peer: SocketAddress, worker: Worker) {
         self.worker = worker
@@ -103,6 +108,17 @@ final class ClientConnection: Socket {
     }
 
     override func cannotWatch(_ error: SystemError) { end() }
+
+    // MARK: Connections to origins of its own
+
+    /// Whether its requests go over connections that nobody else's do.
+    var isBound: Bool { ownConnections != nil }
+
+    var boundConnections: BoundConnections {
+        let connections = ownConnections ?? BoundConnections()
+        ownConnections = connections
+        return connections
+    }
 
     // MARK: Phases
 
@@ -284,6 +300,7 @@ final class ClientConnection: Socket {
         let wasIdle = phase == .reading && deadline.waitsFor != .head
         enter(.closed)
         endTransaction()
+        ownConnections?.close()
         output.endDelivery()?.detach()
         if let tunnel = tunnelRelay.take(), !tunnel.clientEnded() { abruptly = true }
         deadline = deadline.cancelled(on: worker.deadlines)

@@ -10,6 +10,8 @@ import Upstream
 protocol FetchLeader: AnyObject {
     /// Whether a fetch that it waited for before this one brought what it could not have.
     var wasReleased: Bool { get }
+    /// The connections to origins that are its client connection's own: from the first call on it has some.
+    var boundConnections: BoundConnections { get }
     /// Content that was held back is out: send more.
     func fetchTakesContent(_ fetch: Fetch)
     /// An interim response as it goes to the client.
@@ -180,7 +182,9 @@ final class Fetch: DeadlineTarget {
         let asked = writer.write(request, for: plan, under: &conditions, in: worker.scratch)
         if writer.removesFields { worker.notices.removed(writer.removedFields(of: request, for: plan), from: request) }
         self.conditions = conditions
-        let exchange = Exchange(asked, pool: worker.pool(for: request.route), handler: self, early: early.take())
+        let owner = request.isBound ? leader?.boundConnections ?? .closed : nil
+        let exchange = Exchange(
+            asked, pool: worker.pool(for: request.route), handler: self, owner: owner, early: early.take())
         exchange.start()
         self.exchange = exchange
     }

@@ -16,6 +16,8 @@ struct AdmittedHead: Sendable {
     let hasPassCookie: Bool
     /// Whether it has any cookies: after a reload one of them may be a pass cookie.
     let hasCookies: Bool
+    /// Whether it has credentials that hold for its connection (NTLM, Negotiate).
+    let hasConnectionCredentials: Bool
     /// How often the request has been through here already (`LoopDetection`).
     let visits: UInt8
     /// The key by which the request is looked up and its fetch is found: the key of its URL, or what that becomes under
@@ -41,6 +43,7 @@ struct AdmittedHead: Sendable {
         directives = RequestDirectives(fields.view, ignoring: route.policy.ignoredRequestDirectives)
         hasPassCookie = route.hasPassCookie(fields.view)
         hasCookies = fields.present.contains(.cookie)
+        hasConnectionCredentials = fields.view.hasConnectionCredentials
         self.fields = fields
         self.route = route
         self.key = key

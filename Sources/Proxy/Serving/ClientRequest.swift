@@ -9,6 +9,8 @@ final class ClientRequest: Sendable {
     struct Sender: Sendable {
         let address: ByteSlice
         let isTrustedProxy: Bool
+        /// Whether its connection has connections to origins of its own (`BoundConnections`).
+        var isBound = false
     }
 
     /// The request's own head, or that of the crowd that it is one of.
@@ -44,6 +46,10 @@ final class ClientRequest: Sendable {
     var clientAddress: ByteSlice { sender.address }
     /// Whether it came from a proxy whose word on the client counts.
     var isFromTrustedProxy: Bool { sender.isTrustedProxy }
+
+    /// Whether it goes over a connection to the origin that is its client connection's own: its user may be known there,
+    /// or will be, and no field need say so. What it brings is for it alone.
+    var isBound: Bool { sender.isBound || admitted.hasConnectionCredentials }
 
     var admitted: AdmittedHead { sharedHead.value }
     var head: RequestHead { admitted.head }
@@ -117,7 +123,8 @@ final class ClientRequest: Sendable {
     ///   - hasPassCookie: whether it was to go past the cache: settings may have come since that say so.
     func facts(asking method: Method, hasPassCookie: Bool) -> RequestFacts {
         RequestFacts(
-            method: method, directives: directives, hasAuthorization: hasAuthorization, hasPassCookie: hasPassCookie)
+            method: method, directives: directives, hasAuthorization: hasAuthorization, hasPassCookie: hasPassCookie,
+            isBound: isBound)
     }
 }
 

@@ -33,7 +33,8 @@ struct Lookup {
     var outcome: Outcome {
         let fields = request.fields
         if case .pass(let reason) = RequestScope(
-            fields.view, method: request.method, hasContent: request.hasContent, hasPassCookie: request.hasPassCookie)
+            fields.view, method: request.method, hasContent: request.hasContent, hasPassCookie: request.hasPassCookie,
+            isBound: request.isBound)
         {
             return passed(because: reason)
         }

@@ -79,7 +79,7 @@ extension Transaction {
     /// fetched under the key, it is ended or closed.
     /// - Returns: false, with nothing done, when the table must be asked.
     func joinCrowd() -> Bool {
-        guard sharingHistory.looksLikeAnyOther, let crowd = worker.crowd,
+        guard sharingHistory.looksLikeAnyOther, !request.isBound, let crowd = worker.crowd,
             crowd.latestHead === request.sharedHead || (crowd.isFor(request) && isOrdinary)
         else { return false }
         if let seat = crowd.join(self) {

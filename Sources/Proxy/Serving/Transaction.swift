@@ -276,6 +276,8 @@ final class Transaction: FetchWaiter, FetchLeader {
         return ledFetch
     }
 
+    var boundConnections: BoundConnections { client.boundConnections }
+
     var wasReleased: Bool { sharingHistory.wasReleased }
 
     func fetch(_ fetch: Fetch, received interim: ByteSlice) { send(interim: interim) }

@@ -8,6 +8,8 @@ protocol TransactionClient: AnyObject {
     /// - Parameter head: lent for the call: what does not go out at once is copied.
     func send(
         _ head: ByteBuffer, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing, passesTrailers: Bool)
+    /// The connections to origins that are its own: from the first call on it has some.
+    var boundConnections: BoundConnections { get }
     /// Sends a 1xx head as it is.
     func send(interim: ByteSlice)
     /// Lets content be read again.

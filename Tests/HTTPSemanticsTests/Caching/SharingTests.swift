@@ -150,7 +150,7 @@ struct SharingTests {
     func `an answer to Authorization is shared only where the origin allows`(row: Row<Sharing>) {
         let sharing = facts(row.fields).sharing(
             answering: RequestFacts(
-                method: .get, directives: .none, hasAuthorization: true, hasPassCookie: false),
+                method: .get, directives: .none, hasAuthorization: true, hasPassCookie: false, isBound: false),
             policy: CachingPolicy())
         #expect(sharing == row.expected)
     }
@@ -243,7 +243,8 @@ struct SharingTests {
     @Test(arguments: HTTPSemantics.Method.allCases)
     func `only answers to GET and HEAD are shared`(method: HTTPSemantics.Method) {
         let sharing = facts("Cache-Control: max-age=9").sharing(
-            answering: RequestFacts(method: method, directives: .none, hasAuthorization: false, hasPassCookie: false),
+            answering: RequestFacts(
+                method: method, directives: .none, hasAuthorization: false, hasPassCookie: false, isBound: false),
             policy: CachingPolicy()
         )
         #expect(sharing == (method == .get || method == .head ? .everyone : .nobody(.method)))
@@ -253,14 +254,15 @@ struct SharingTests {
         let sharing = facts("Cache-Control: max-age=9").sharing(
             answering: RequestFacts(
                 method: .get, directives: request("Cache-Control: no-store"), hasAuthorization: false,
-                hasPassCookie: false),
+                hasPassCookie: false, isBound: false),
             policy: CachingPolicy()
         )
         #expect(sharing == .nobody(.prohibited(.requestNoStore)))
     }
 
     @Test func `the answer to a request that went past the cache goes to nobody else, whatever it says`() {
-        let request = RequestFacts(method: .get, directives: .none, hasAuthorization: false, hasPassCookie: true)
+        let request = RequestFacts(
+            method: .get, directives: .none, hasAuthorization: false, hasPassCookie: true, isBound: false)
         for fields in ["Cache-Control: public, max-age=9", "Cache-Control: private", ""] {
             let facts = facts(fields)
             let sharing = facts.sharing(answering: request, policy: CachingPolicy())
@@ -270,11 +272,58 @@ struct SharingTests {
         }
     }
 
+    @Test func `what comes over a client's own connection goes to nobody else, whatever it says`() {
+        let request = RequestFacts(
+            method: .get, directives: .none, hasAuthorization: false, hasPassCookie: false, isBound: true)
+        for fields in ["Cache-Control: public, max-age=9", ""] {
+            let facts = facts(fields)
+            let sharing = facts.sharing(answering: request, policy: CachingPolicy())
+            #expect(sharing == .nobody(.prohibited(.boundConnection)))
+            let storability = facts.storability(answering: request, answersTarget: false, policy: CachingPolicy())
+            #expect(storability == .doNotStore(.prohibited(.boundConnection)))
+        }
+    }
+
+    @Test(
+        arguments: [
+            (401, "WWW-Authenticate: NTLM", true), (401, "WWW-Authenticate: negotiate", true),
+            (401, "WWW-Authenticate: Basic realm=\"a, b\"\nWWW-Authenticate: NeGoTiAtE", true),
+            (401, "WWW-Authenticate: Basic realm=\"x\", NTLM", true),
+            (401, "WWW-Authenticate: Basic realm=\"x, NTLM", true),
+            (401, "WWW-Authenticate: NTLM TlRMTVNTUAACAAAA==", true),
+            (407, "Proxy-Authenticate: Digest a=b , ntlm", true),
+            (401, "WWW-Authenticate: Basic realm=NTLM", false), (401, "WWW-Authenticate: NTLMv2", false),
+            (401, "Proxy-Authenticate: NTLM", false), (407, "WWW-Authenticate: NTLM", false),
+            (200, "WWW-Authenticate: Negotiate", false), (401, "A: b", false),
+        ] as [(UInt16, String, Bool)])
+    func `a response that asks for credentials for the connection goes to nobody else, whatever it says`(
+        status: UInt16, fields: String, expected: Bool
+    ) {
+        let facts = facts("\(fields)\nCache-Control: public, max-age=9", status: status)
+        let sharing = facts.sharing(answering: .plainGet, policy: CachingPolicy())
+        #expect(sharing == (expected ? .nobody(.prohibited(.connectionChallenge)) : .everyone))
+        let storability = facts.storability(answering: .plainGet, answersTarget: false, policy: CachingPolicy())
+        #expect(storability == (expected ? .doNotStore(.prohibited(.connectionChallenge)) : .store))
+    }
+
+    @Test(
+        arguments: [
+            ("Authorization: NTLM TlRMTVNTUAABAAAA", true), ("Authorization: Negotiate YII=", true),
+            ("authorization: negotiate", true), ("Proxy-Authorization: NTLM TlRM", true),
+            ("Authorization: Basic TlRMTQ==", false), ("Authorization: Bearer ntlm", false), ("Cookie: NTLM", false),
+        ] as [(String, Bool)])
+    func `credentials for the connection are told from those for the request`(fields: String, expected: Bool) {
+        let block = head(fields)
+        let found = block.view.hasConnectionCredentials
+        #expect(found == expected)
+    }
+
     @Test func `reasons have fixed public names`() {
         let prohibited = Prohibition.allCases.map(NotSharedReason.prohibited).map { "\($0.name)" }
         #expect(
             prohibited == [
-                "pass-cookie", "status", "request-no-store", "no-store", "private", "authorization", "set-cookie",
+                "pass-cookie", "bound-connection", "connection-challenge", "status", "request-no-store", "no-store",
+                "private", "authorization", "set-cookie",
                 "vary-star",
                 "vary-forwarded",
             ])
@@ -309,9 +358,11 @@ struct SharingTests {
         method: HTTPSemantics.Method, fields: String, hasContent: Bool, expected: RequestScope
     ) {
         let block = head(fields)
-        let scope = RequestScope(block.view, method: method, hasContent: hasContent, hasPassCookie: false)
+        let scope = RequestScope(
+            block.view, method: method, hasContent: hasContent, hasPassCookie: false, isBound: false)
         #expect(scope == expected)
-        let withCookie = RequestScope(block.view, method: method, hasContent: hasContent, hasPassCookie: true)
+        let withCookie = RequestScope(
+            block.view, method: method, hasContent: hasContent, hasPassCookie: true, isBound: false)
         #expect(withCookie == (expected == .shareable ? .pass(.bypass) : expected))
     }
 }

@@ -9,7 +9,8 @@ struct StorabilityTests {
     ) -> Storability {
         facts(fields, status: status, policy: policy).storability(
             answering: RequestFacts(
-                method: method, directives: request(asked), hasAuthorization: hasAuthorization, hasPassCookie: false),
+                method: method, directives: request(asked), hasAuthorization: hasAuthorization, hasPassCookie: false,
+                isBound: false),
             answersTarget: answersTarget, policy: policy
         )
     }
