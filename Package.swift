@@ -39,13 +39,9 @@ let package = Package(
         ),
         .systemLibrary(
             name: "CLibevent", pkgConfig: "libevent_core",
-            providers: [.apt(["libevent-dev", "pkg-config"])]
+            providers: [.apt(["libevent-dev", "libc-ares-dev", "pkg-config"])]
         ),
-        .systemLibrary(
-            name: "CCares", pkgConfig: "libcares",
-            providers: [.apt(["libc-ares-dev", "pkg-config"])]
-        ),
-        .target(name: "Libevent", dependencies: ["Bytes", "CLibevent", "CCares"], swiftSettings: lending),
+        .target(name: "Libevent", dependencies: ["Bytes", "CLibevent"], swiftSettings: lending),
         .target(name: "Telemetry", dependencies: ["Bytes"], swiftSettings: strict),
         .target(name: "Storage", dependencies: ["Bytes", "HTTPSemantics"], swiftSettings: strict),
         .target(

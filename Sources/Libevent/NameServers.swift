@@ -1,4 +1,3 @@
-import CCares
 import CLibevent
 import Glibc
 

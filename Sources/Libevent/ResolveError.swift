@@ -1,4 +1,4 @@
-import CCares
+import CLibevent
 
 /// Why a name has no address.
 public enum ResolveError: Error, Hashable, Sendable, CustomStringConvertible {

@@ -195,7 +195,8 @@ struct Answer: Sendable {
             // The digest would be of no content (RFC 9530 appendix B.2), and so not the one that GET gets. Other fields
             // are those of GET (RFC 9110 §9.3.2).
             let head = response.head
-            return buffer.appendFields(head.view, connection: ConnectionOptions(), dropping: FieldSet(.contentDigest))
+            buffer.appendFields(head.view, connection: ConnectionOptions(), dropping: FieldSet(.contentDigest))
+            return
         }
         let head = response.head
         let fields = head.view

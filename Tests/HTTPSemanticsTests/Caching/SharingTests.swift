@@ -215,7 +215,8 @@ struct SharingTests {
     }
 
     @Test func `to Authorization it is no word about others, so that only such requests go by it`() {
-        let request = RequestFacts(method: .get, directives: .none, hasAuthorization: true, hasPassCookie: false)
+        let request = RequestFacts(
+            method: .get, directives: .none, hasAuthorization: true, hasPassCookie: false, isBound: false)
         let sharing = facts("Cache-Control: max-age=9", status: 401).sharing(
             answering: request, policy: CachingPolicy())
         #expect(sharing == .nobody(.prohibited(.authorization)))

@@ -1,5 +1,5 @@
-#ifndef COALESCED_CCARES_SHIM_H
-#define COALESCED_CCARES_SHIM_H
+#ifndef COALESCED_CLIBEVENT_CARES_H
+#define COALESCED_CLIBEVENT_CARES_H
 
 #include <sys/types.h>
 #include <sys/socket.h>
