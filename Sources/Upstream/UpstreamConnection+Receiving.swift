@@ -183,8 +183,8 @@ extension UpstreamConnection {
         giveBackInput()
         if lease.isForOneClient, owner == nil {
             end(.clientEnded)
-        } else if !isReusable || !becomeIdle() {
-            end(isReusable ? .surplus : .notReusable)
+        } else if let why = isReusable ? becomeIdle() : .notReusable {
+            end(why)
         }
         exchange?.completed(trailers: trailers)
     }

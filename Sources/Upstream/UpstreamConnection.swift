@@ -125,17 +125,18 @@ public final class UpstreamConnection: Socket {
     var saysTime: Bool { statedTime != nil }
 
     /// Waits for the next exchange, if its pool or its owner has room, and its server will wait as well.
-    /// - Returns: false, with nothing changed, if not.
-    func becomeIdle() -> Bool {
+    /// - Returns: why not, with nothing changed; `nil`: it does.
+    func becomeIdle() -> ConnectionEnd? {
         // If reading was paused, the server may have begun to wait when the last of the response was sent, not read.
         let (now, since) = (loop.now, lease.paused ?? loop.now)
         // One with an owner lasts as long as that: its end would be the end of what its user has proved.
         let time = owner == nil ? min(pool.timeouts.idle, statedTime ?? .max) : statedTime ?? .max
-        guard now - since < time, owner?.keep(idle: self) ?? pool.keep(idle: self) else { return false }
+        guard now - since < time else { return .notReusable }
+        guard owner?.keep(idle: self) ?? pool.keep(idle: self) else { return .surplus }
         (idleSince, isKnownOpen) = (since, false)
         enter(.idle)
         if time == .max { stopWaiting() } else { expect(.idle, within: time - (now - since)) }
-        return true
+        return nil
     }
 
     /// What of the time that a server says is left unused, in nanoseconds: it may count from when its response was sent,
