@@ -41,7 +41,8 @@ let package = Package(
             name: "CLibevent", pkgConfig: "libevent_core",
             providers: [.apt(["libevent-dev", "libc-ares-dev", "pkg-config"])]
         ),
-        .target(name: "Libevent", dependencies: ["Bytes", "CLibevent"], swiftSettings: lending),
+        .target(name: "CArguments"),
+        .target(name: "Libevent", dependencies: ["Bytes", "CArguments", "CLibevent"], swiftSettings: lending),
         .target(name: "Telemetry", dependencies: ["Bytes"], swiftSettings: strict),
         .target(name: "Storage", dependencies: ["Bytes", "HTTPSemantics"], swiftSettings: strict),
         .target(

@@ -1,12 +1,12 @@
 /// How a word is shown that was not understood, and what was meant by it.
-enum Spelling {
+public enum Spelling {
     /// Characters of a word that are enough to recognise it.
     private static let longest = 100
     /// Characters of a beginning that tells what was meant, such as `err`.
     private static let shortest = 3
 
     /// `text` for a message: no control characters, for terminals take orders by them, and not endless.
-    static func shown(_ text: String) -> String {
+    public static func shown(_ text: String) -> String {
         let shown = text.prefix(longest).unicodeScalars.reduce(into: "") { shown, scalar in
             shown += scalar.properties.generalCategory == .control ? scalar.escaped(asASCII: true) : String(scalar)
         }
@@ -15,7 +15,7 @@ enum Spelling {
 
     /// The candidate with the fewest changed letters, if they are few for the word's length; else the only one that the
     /// word is the beginning of.
-    static func nearest(to word: String, among candidates: [String]) -> String? {
+    public static func nearest(to word: String, among candidates: [String]) -> String? {
         let allowed = max(1, word.count / 3)
         let best = candidates.map { (distance: distance(word.lowercased(), $0.lowercased()), word: $0) }
             .min { $0.distance < $1.distance }

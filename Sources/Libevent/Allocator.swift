@@ -1,3 +1,4 @@
+import CArguments
 import CLibevent
 import Glibc
 
@@ -35,7 +36,7 @@ public enum Allocator {
         // Not by way of `/proc/self/exe`: the process would be called `exe`.
         var path = [CChar](repeating: 0, count: Int(PATH_MAX) + 1)
         let length = unsafe readlink("/proc/self/exe", &path, Int(PATH_MAX))
-        guard length > 0 else { return }
+        guard length > 0, let arguments = unsafe coalesced_arguments() else { return }
         // If the loader was called by name to load us, the loader would be executed.
         let name =
             String(decoding: path[..<length].map(UInt8.init(bitPattern:)), as: UTF8.self).split(separator: "/").last
@@ -43,7 +44,8 @@ public enum Allocator {
         guard !name.hasPrefix("ld-"), !name.hasPrefix("ld.") else { return }
         let all = (before.isEmpty ? "" : before + ":") + "\(setting)=\(count)"
         guard unsafe setenv(variable, all, 1) == 0 else { return }
-        // Only fails, or does not return.
-        _ = unsafe execv(path, CommandLine.unsafeArgv)
+        // Only fails, or does not return. Not with Swift's arguments, which may be lost (`ProgramArguments`): executed without
+        // any, the program would be `serve` without options.
+        _ = unsafe execv(path, arguments)
     }
 }

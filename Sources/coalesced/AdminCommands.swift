@@ -90,13 +90,16 @@ struct Purge: ParsableCommand {
             "Purge each URL and everything below it: /img covers /img, /img?x and /img/a, but not /images. The URL must have no query."
     )
     var prefix = false
+    // What is no option of this command is among them.
     @Argument(
+        parsing: .allUnrecognized,
         help: ArgumentHelp(
             "URLs as clients request them (at most \(AdminSettings.maxPurges)); all variants of each are removed.",
             valueName: "url"))
     var urls: [String] = []
 
     func validate() throws {
+        try Self.refuseUnknownOption(among: urls)
         guard all == urls.isEmpty else { throw ValidationError("Give either URLs or --all.") }
         if prefix, urls.isEmpty { throw ValidationError("--prefix needs a URL; --all removes everything.") }
         guard urls.count <= AdminSettings.maxPurges else {

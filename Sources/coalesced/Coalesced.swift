@@ -1,4 +1,5 @@
 import ArgumentParser
+import Configuration
 import Libevent
 
 /// The command line. Exit codes: `ExitStatus`.
@@ -25,16 +26,17 @@ struct Coalesced: ParsableCommand {
     static func main() {
         // Before anything opens a descriptor.
         System.occupyStandardDescriptors()
-        if isToServe { Daemon.holdSignalsBack() }
-        Allocator.keepFreedBlocks()
-        // Swift reads the arguments from /proc; without it every command would look like `serve` without options.
-        guard !CommandLine.arguments.isEmpty else {
-            System.writeError("cannot read the command line: /proc is not mounted\n")
+        // Without them every command would look like `serve` without options.
+        guard let words = ProgramArguments.all else {
+            System.writeError("cannot read the command line: the arguments were not handed to the program\n")
             exit(withError: ExitStatus.unavailable)
         }
+        let arguments = Array(words.dropFirst())
+        if isToServe(arguments) { Daemon.holdSignalsBack() }
+        Allocator.keepFreedBlocks()
         FatalErrors.setExitStatus(ExitStatus.unavailable.rawValue)
         do {
-            var command = try parseAsRoot()
+            var command = try parseAsRoot(arguments)
             try command.run()
         } catch  where exitCode(for: error).isSuccess {
             // Help, the version or completions.
@@ -45,9 +47,24 @@ struct Coalesced: ParsableCommand {
     }
 
     /// Whether `serve` is meant, which is so unless another command is named.
-    private static var isToServe: Bool {
-        guard let first = CommandLine.arguments.dropFirst().first else { return true }
+    private static func isToServe(_ arguments: [String]) -> Bool {
+        guard let first = arguments.first else { return true }
         return first.hasPrefix("-") || first == "serve"
+    }
+}
+
+/// What is said of an option that there is not. The parser of arguments says it only where there is no other mistake, such as
+/// the option's value, which then stands where a command or a URL belongs.
+extension ParsableCommand {
+    /// - Parameter words: what is not an option of this command, with its values, in the order of the command line.
+    static func refuseUnknownOption(among words: [String]) throws {
+        guard let word = words.first(where: { $0.hasPrefix("-") }) else { return }
+        let option = String(word.prefix { $0 != "=" })
+        let known = Set(
+            Coalesced.helpMessage(for: Self.self, columns: nil).matches(of: /--[a-z-]+/).map { String($0.output) }
+        ).sorted()
+        let meant = Spelling.nearest(to: option, among: known).map { ". Did you mean '\($0)'?" } ?? ""
+        throw ValidationError("Unknown option '\(Spelling.shown(option))'\(meant)")
     }
 }
 

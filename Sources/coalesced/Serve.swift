@@ -37,6 +37,7 @@ struct Serve: ParsableCommand {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp("Address of the admin listener, or off.", valueName: "addr:port|unix:path|off"),
+        completion: .list(["off"]),
         transform: ScalarSyntax<AdminTarget>.adminTarget.value(of:))
     var admin: AdminTarget?
 
@@ -56,20 +57,24 @@ struct Serve: ParsableCommand {
         parsing: .unconditional,
         help: ArgumentHelp(
             "Lowest level that is logged: debug, info, notice, warning, error, critical.", valueName: "level"),
+        completion: .list(LogLevel.allCases.map(\.rawValue)),
         transform: ScalarSyntax<LogLevel>.logLevel.value(of:))
     var logLevel: LogLevel?
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp("Where the access log is written.", valueName: "file|stdout|off"),
+        completion: .file(),
         transform: ScalarSyntax<AccessLogTarget>.accessLogTarget.value(of:))
     var accessLog: AccessLogTarget?
 
     /// What stands where no option is: a misspelled command, as a rule, since `serve` is meant where none is known.
-    @Argument(help: .hidden) var unexpected: [String] = []
+    /// Unknown options are among it.
+    @Argument(parsing: .allUnrecognized, help: .hidden) var unexpected: [String] = []
 
     func validate() throws {
         if let word = unexpected.first {
+            if word.hasPrefix("-") { try Self.refuseUnknownOption(among: unexpected) }
             let commands = Coalesced.configuration.subcommands.map { $0._commandName }.joined(separator: ", ")
             throw ValidationError(
                 "Unexpected '\(word)': a command comes first (\(commands)), and options begin with --.")
@@ -113,7 +118,7 @@ struct FileOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(
             "The configuration file. (default: \(ConfigurationSource.defaultPath), if it exists)", valueName: "file"),
-        transform: Self.path(of:))
+        completion: .file(), transform: Self.path(of:))
     var config: String?
 
     /// Refuses an empty path, such as that of a variable that was never set.

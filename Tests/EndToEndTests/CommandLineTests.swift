@@ -118,7 +118,23 @@ import Testing
             "'unix:/a' is invalid for '--listen <addr:port>': the URLs of the demo need"
         ),
         (["stauts"], "Unexpected 'stauts': a command comes first (serve, check, demo, purge, status, top), and"),
+        (
+            ["stauts", "--json"],
+            "Unexpected 'stauts': a command comes first (serve, check, demo, purge, status, top), and"
+        ),
         (["--listen", "127.0.0.1:0", "status"], "Unexpected 'status': a command comes first"),
+        (["--listn", "127.0.0.1:1"], "Unknown option '--listn'. Did you mean '--listen'?"),
+        (["--listn=127.0.0.1:1"], "Unknown option '--listn'. Did you mean '--listen'?"),
+        (
+            ["serve", "--workers", "2", "--upsteam", "unix:/a"],
+            "Unknown option '--upsteam'. Did you mean '--upstream'?"
+        ),
+        (["-listen", "127.0.0.1:1"], "Unknown option '-listen'. Did you mean '--listen'?"),
+        (["--versoin"], "Unknown option '--versoin'. Did you mean '--version'?"),
+        (["--nonsense", "5"], "Unknown option '--nonsense'"),
+        (["purge", "--adm", "unix:/a", "http://a"], "Unknown option '--adm'. Did you mean '--admin'?"),
+        (["check", "--confg", "a"], "Unknown option '--confg'. Did you mean '--config'?"),
+        (["status", "--jsno"], "Unknown option '--jsno'. Did you mean '--json'?"),
     ])
     func `a wrong value is told with its flag and what is allowed, in the first line`(
         _ arguments: [String], _ said: String
