@@ -23,30 +23,22 @@ prefix ?= /usr
 # `make STATIC= …` links them dynamically.
 RUNTIME = $(shell $(SWIFT) -print-target-info 2>/dev/null | sed -n 's/.*"runtimeResourcePath": *"\(.*\)".*/\1/p')
 STATIC = $(if $(and $(wildcard $(RUNTIME)_static/linux/libFoundation.a),$(wildcard $(RUNTIME)/../../bin/ld.lld),$(wildcard /usr/lib/gcc/*/*/libstdc++.*)),--static-swift-stdlib -Xswiftc -use-ld=lld)
-RELEASE = $(SWIFT) build -c release $(STATIC)
+# Without colours: the compiler is told of them by an option, and what a terminal built, a pipe would build anew.
+PLAIN = --no-color-diagnostics
+RELEASE = $(SWIFT) build -c release $(PLAIN) $(STATIC)
 
 FORMATTED = --recursive Package.swift Sources Tests
 
-.PHONY: run test clients build lint format install uninstall dependencies bench bench-quick benchmark tools peers
+.PHONY: run test build lint format install uninstall dependencies bench bench-quick benchmark tools peers
 
 run: build
 	@exec "$(PROGRAM)" demo
 
 # The end-to-end tests drive the program as it is used: the release build. They use real time, so they run after the unit tests,
 # some of which keep every core busy on purpose.
-test: build clients
-	$(SWIFT) test --skip EndToEndTests
+test: build
+	$(SWIFT) test $(PLAIN) --skip EndToEndTests
 	COALESCED_PROGRAM="$(PROGRAM)" $(SWIFT) test --skip-build --filter EndToEndTests
-
-# What real clients of the end-to-end tests need. A test whose client is missing fails.
-clients:
-	@for python in /usr/bin/python3 python3; do \
-	  $$python -c 'import requests' 2>/dev/null && exit 0; \
-	done; \
-	command -v apt-get >/dev/null || { echo "install Python's requests and try again" >&2; exit 1; }; \
-	if [ "$$(id -u)" -eq 0 ]; then sudo=; else sudo=sudo; fi; \
-	echo "installing python3-requests"; \
-	$$sudo apt-get update; $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends python3-requests
 
 build: dependencies
 	$(RELEASE) --product coalesced
@@ -68,6 +60,7 @@ FISH_COMPLETION = $(DESTDIR)$(prefix)/share/fish/vendor_completions.d/coalesced.
 
 # If the program cannot run here, as in an image for other processors, there are no completions.
 install:
+	@test -x "$(PROGRAM)" || { echo "there is no program yet: run \`make build\` first" >&2; exit 1; }
 	install -D -m 0755 "$(PROGRAM)" "$(BINARY)"
 	install -D -m 0644 systemd/coalesced.service "$(UNIT)"
 	install -D -m 0644 systemd/coalesced.socket "$(SOCKET)"

@@ -35,12 +35,21 @@ public enum Configuration {
         reader.checkStorage(of: settings, in: document.root)
         settings = settings.overridden(by: flags)
         reader.checkRoutes(of: settings, in: document.root)
+        reader.checkUse(of: settings, in: document.root)
         reader.checkListeners(of: settings, in: document.root)
         reader.checkServers(of: settings, in: document.root)
         reader.checkAccessLog(of: settings, in: document.root, besides: path)
-        guard !reader.notes.isEmpty else { return .success(settings) }
-        let notes = reader.notes.sorted { $0.position < $1.position }
-        return .failure(Mistakes(all: notes.map { Mistake(path: path, position: $0.position, message: $0.message) }))
+        guard !reader.notes.isEmpty else {
+            settings.warnings = mistakes(reader.warnings, in: path)
+            return .success(settings)
+        }
+        return .failure(Mistakes(all: mistakes(reader.notes, in: path)))
+    }
+
+    /// In the order of the file.
+    private static func mistakes(_ notes: [Reader.Note], in path: String) -> [Mistake] {
+        notes.sorted { $0.position < $1.position }
+            .map { Mistake(path: path, position: $0.position, message: $0.message) }
     }
 
     /// Some editors save text as UTF-16 or UTF-32; of these, read as UTF-8, every second character or more is a zero,

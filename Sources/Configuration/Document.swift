@@ -18,6 +18,30 @@ struct Document {
     let root: Node?
     /// The names of keys that are hidden because the same key comes again in their mapping.
     let hidden: [Position: String]
+    private let text: [Unicode.Scalar]
+    /// Where the lines begin in `text`.
+    private let lines: [Int]
+
+    private init(root: Node?, hidden: [Position: String], text: [Unicode.Scalar]) {
+        (self.root, self.hidden, self.text) = (root, hidden, text)
+        lines = [0] + text.indices.filter { text[$0] == "\n" }.map { $0 + 1 }
+    }
+
+    /// What to do about a value that is not what it looks like: one of which YAML takes the beginning for a tag, or all for
+    /// an anchor. `nil`: it is what it looks like.
+    func indicatorAdvice(for node: Node) -> String? {
+        let position = node.position
+        guard lines.indices.contains(position.line - 1) else { return nil }
+        let start = lines[position.line - 1] + position.column - 1
+        guard text.indices.contains(start) else { return nil }
+        switch text[start] {
+        case "&" where node.isNothing: break
+        // Those with two are YAML's own, such as `!!str`.
+        case "!" where !text[(start + 1)...].starts(with: CollectionOfOne("!")): break
+        default: return nil
+        }
+        return Indicator.advice(at: start, in: text)
+    }
 
     /// Whether `key` stands in the group `group`, with whatever value.
     func states(_ key: String, in group: String) -> Bool { root?[group]?[key] != nil }
@@ -30,7 +54,7 @@ struct Document {
             view.append(contentsOf: scalars)
             do {
                 let root = try Parser(yaml: String(view), encoding: .utf8).singleRoot()
-                return .success(Document(root: root, hidden: hidden))
+                return .success(Document(root: root, hidden: hidden, text: scalars))
             } catch YamlError.duplicatedKeysInMapping(let names, let context) {
                 let position = Position(context.mark)
                 guard hidden.count < mostHidden else {
@@ -87,6 +111,15 @@ extension Document.SyntaxError {
         case .scanner(let context, let problem, let mark, _), .parser(let context, let problem, let mark, _),
             .composer(let context, let problem, let mark, _):
             position = Position(mark)
+            // An alias, an anchor and a tag are given up behind their first character, the others at it.
+            let beginning = context.map { Position($0.mark) } ?? position
+            if Self.concernsIndicator(problem, context?.text ?? ""),
+                let start = Document.offset(of: beginning, in: scalars),
+                let advice = Indicator.advice(at: start, in: scalars)
+            {
+                (position, message) = (beginning, "not YAML: \(advice)")
+                return
+            }
             message = "not YAML: \(problem)"
             if let context, !context.text.isEmpty {
                 message += ", \(context.text) that begins on line \(context.mark.line)"
@@ -105,6 +138,15 @@ extension Document.SyntaxError {
         case .no, .memory, .writer, .emitter, .representer, .dataCouldNotBeDecoded, .duplicatedKeysInMapping, nil:
             message = "not YAML: \(error)"
         }
+    }
+}
+
+extension Document.SyntaxError {
+    /// Whether a value may have been taken for something else by its first character, in the words of libyaml.
+    private static func concernsIndicator(_ problem: String, _ context: String) -> Bool {
+        ["cannot start any token", "undefined alias"].contains { problem.contains($0) }
+            || ["scanning an alias", "scanning an anchor", "scanning a tag", "parsing a tag", "scanning a directive"]
+                .contains { context.contains($0) }
     }
 }
 

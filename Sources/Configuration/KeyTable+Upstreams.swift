@@ -162,7 +162,8 @@ enum RouteKeys {
             [
                 Key(
                     "query", \.key.query, .queryPolicy,
-                    "Which query parameters belong to the key; all are sent upstream."),
+                    "Which query parameters belong to the key; all are sent upstream. A name may end in *: utm_* is all that begin so."
+                ),
                 Key("sort-query", \.key.sortsQuery, .flag, "Parameters in another order are the same request."),
                 Key("headers", \.key.fields, .keyFields, "Request fields whose values belong to the key."),
                 Key(
@@ -201,7 +202,7 @@ enum RouteKeys {
         "    request-directives: ignore          # default: as caching.request-directives",
         "    store-post-answers: true            # default: false; for later GETs (see above)",
         "    key:",
-        "      query: {drop: [utm_source]}       # default: all; also none, {keep: [page]}",
+        "      query: {drop: [gclid, utm_*]}     # default: all; also none, {keep: [page]}",
         "      sort-query: true                  # default: false",
         "      headers: [accept-language]        # default: []; at most 64",
         "      cookies: [theme]                  # default: []; at most 64",

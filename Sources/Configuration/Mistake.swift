@@ -27,6 +27,9 @@ public struct Mistake: Error, Equatable, Sendable, CustomStringConvertible {
         self.message = message
     }
 
+    /// The same as `description`, as compilers write of what does not keep them from going on.
+    public var warning: String { "\(path):\(position.line):\(position.column): warning: \(message)" }
+
     /// `file:line:column: message`, which editors and CI systems recognise.
     public var description: String { "\(path):\(position.line):\(position.column): \(message)" }
 }

@@ -14,17 +14,26 @@ struct Reader {
     }
 
     private(set) var notes: [Note] = []
+    /// What is no mistake, but perhaps not meant.
+    private(set) var warnings: [Note] = []
     /// Routes name upstreams that may come later in the file: looked up at the end.
     private var upstreamReferences: [(name: String, position: Position)] = []
     /// Whether they are right depends on `forwarding`: checked at the end.
     private var keyFields: [(name: String, position: Position)] = []
-    private let hidden: [Position: String]
+    private let document: Document
 
-    init(_ document: Document) { hidden = document.hidden }
+    init(_ document: Document) { self.document = document }
 
     mutating func note(_ position: Position, _ message: String) {
         notes.append(Note(position: position, message: message))
     }
+
+    private mutating func warn(_ position: Position, _ message: String) {
+        warnings.append(Note(position: position, message: message))
+    }
+
+    /// What to do about a value that YAML takes for something else.
+    func indicatorAdvice(for node: Node) -> String? { document.indicatorAdvice(for: node) }
 
     mutating func refer(toUpstream name: String, at position: Position) {
         upstreamReferences.append((name, position))
@@ -59,7 +68,7 @@ struct Reader {
         var entries: [(name: String, position: Position, value: Node)] = []
         var lines: [String: Int] = [:]
         for (keyNode, value) in mapping {
-            guard let name = hidden[keyNode.position] ?? keyNode.scalar?.string else {
+            guard let name = document.hidden[keyNode.position] ?? keyNode.scalar?.string else {
                 note(keyNode.position, "a key must be a word, not \(keyNode.kind)")
                 continue
             }
@@ -153,7 +162,8 @@ struct Reader {
         note((node ?? root?["listen"])?.position ?? Position(line: 1, column: 1), mistake.message)
     }
 
-    /// Each route gets requests. An upstream without any may be kept for another day.
+    /// Each route gets requests: one behind another that takes all of its requests is not where it was meant to be. One for
+    /// a host that is not served changes nothing for other requests, and may be kept for another day.
     mutating func checkRoutes(of settings: Settings, in root: Node?) {
         let (routes, hosts) = (settings.proxy.routes, settings.proxy.hosts)
         let nodes = root?.items(of: "routes") ?? []
@@ -167,7 +177,7 @@ struct Reader {
             if let host = route.host, !hosts.isEmpty, !aboveServed.contains(host),
                 served.isDisjoint(with: host.covering)
             {
-                note(
+                warn(
                     (nodes[index]["host"] ?? nodes[index]).position,
                     "requests for `\(host.text)` get 421 because it is not in `hosts`; add it there, or remove this route"
                 )
@@ -178,6 +188,21 @@ struct Reader {
                         + (route.covers(routes[earlier]) ? "remove one of them" : "move this one before it"))
             }
             earlierRoutes.add(route, number: index)
+        }
+    }
+
+    /// Each upstream gets requests: what matches no route goes to the first one.
+    mutating func checkUse(of settings: Settings, in root: Node?) {
+        let nodes = root?.items(of: "upstreams") ?? []
+        // What is wrong already may not be what it looks like.
+        guard notes.isEmpty, nodes.count == settings.upstreams.count else { return }
+        let routes = settings.proxy.routes
+        var used = Set(routes.map(\.upstream))
+        if let first = settings.upstreams.first, !routes.contains(where: \.takesEverything) { used.insert(first.name) }
+        for (index, upstream) in settings.upstreams.enumerated() where !used.contains(upstream.name) {
+            warn(
+                (nodes[index]["name"] ?? nodes[index]).position,
+                "no route uses upstream `\(upstream.name)`, so it gets no requests; add a route, or remove it")
         }
     }
 
@@ -210,6 +235,11 @@ struct Reader {
                     + (near.map { "did you mean `\($0)`?" } ?? "name one of: \(names.joined(separator: ", "))"))
         }
     }
+}
+
+extension RouteSettings {
+    /// Whether no request goes past it.
+    fileprivate var takesEverything: Bool { host == nil && path == RouteSettings(upstream: "").path }
 }
 
 extension Node {

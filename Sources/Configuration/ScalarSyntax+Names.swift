@@ -193,8 +193,7 @@ extension ScalarSyntax where Value == String {
     /// The name of a query parameter as it stands in the URL, encoded.
     static var parameter: Self {
         ScalarSyntax("the name of a query parameter such as `page`", write: { $0 }) { text in
-            if text.contains("*") { return .refused(pattern) }
-            return !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
+            !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
                 && !text.contains { "&=#".contains($0) }
                 ? .value(text) : .malformed
         }

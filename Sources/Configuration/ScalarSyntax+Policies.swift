@@ -5,9 +5,8 @@ import HTTPSemantics
 extension ScalarSyntax where Value == ByteSlice {
     static var cookieName: Self { bytes(of: .cookieName) }
     static var fieldName: Self { bytes(of: .fieldName) }
-    static var parameter: Self { bytes(of: .parameter) }
 
-    private static func bytes(of text: ScalarSyntax<String>) -> Self {
+    fileprivate static func bytes(of text: ScalarSyntax<String>) -> Self {
         text.mapped(to: { ByteSlice($0) }, from: { String($0) })
     }
 }
@@ -15,17 +14,41 @@ extension ScalarSyntax where Value == ByteSlice {
 extension ScalarSyntax where Value == CookiePattern {
     /// The name of a cookie, or the beginning of names with `*` behind it.
     static var cookiePattern: Self {
-        let form = "the name of a cookie such as `sessionid`, or the beginning of names such as `wordpress_logged_in_*`"
-        return ScalarSyntax(form, write: { String($0.name) + ($0.isPrefix ? "*" : "") }) { text in
+        pattern(
+            "the name of a cookie such as `sessionid`, or the beginning of names such as `wordpress_logged_in_*`",
+            of: .cookieName, every: .value(CookiePattern(.empty, isPrefix: true)),
+            to: { CookiePattern($0, isPrefix: $1) }, from: { ($0.name, $0.isPrefix) })
+    }
+}
+
+extension ScalarSyntax where Value == ParameterPattern {
+    /// The name of a query parameter, or the beginning of names with `*` behind it.
+    static var parameterPattern: Self {
+        pattern(
+            "the name of a query parameter such as `page`, or the beginning of names such as `utm_*`",
+            of: .bytes(of: .parameter),
+            every: .refused("`*` alone is every parameter; write `query: none` to drop all, `query: all` to keep them"),
+            to: { ParameterPattern($0, isPrefix: $1) }, from: { ($0.name, $0.isPrefix) })
+    }
+}
+
+extension ScalarSyntax {
+    /// A name, or the beginning of names with `*` behind it.
+    /// - Parameter every: what `*` alone is.
+    fileprivate static func pattern(
+        _ form: String, of names: ScalarSyntax<ByteSlice>, every: Parsed,
+        to make: @escaping @Sendable (_ name: ByteSlice, _ isPrefix: Bool) -> Value,
+        from parts: @escaping @Sendable (Value) -> (name: ByteSlice, isPrefix: Bool)
+    ) -> Self {
+        ScalarSyntax(form, write: { String(parts($0).name) + (parts($0).isPrefix ? "*" : "") }) { text in
             let isPrefix = text.hasSuffix("*")
             let name = isPrefix ? String(text.dropLast()) : text
             guard !name.contains("*") else {
                 return .refused("`*` is only allowed at the end of a name")
             }
-            // `*` alone is every cookie.
-            if name.isEmpty, isPrefix { return .value(CookiePattern(.empty, isPrefix: true)) }
-            return switch ScalarSyntax<ByteSlice>.cookieName.parse(name) {
-            case .value(let name): .value(CookiePattern(name, isPrefix: isPrefix))
+            if name.isEmpty, isPrefix { return every }
+            return switch names.parse(name) {
+            case .value(let name): .value(make(name, isPrefix))
             case .malformed: .malformed
             case .outOfRange: .outOfRange
             case .refused(let reason): .refused(reason)

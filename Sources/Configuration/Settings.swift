@@ -17,6 +17,8 @@ public struct Settings: Sendable, Equatable {
     public var accessLog = AccessLogSettings()
     /// Whether `clients.max-connections` stands in the file. Whoever wrote it there counts on it, also on the default.
     public var statesMaxConnections = false
+    /// What in the file is no mistake, but perhaps not meant, in its order: for `check` and the diagnostics log.
+    public var warnings: [Mistake] = []
 
     public init() {}
 }

@@ -24,6 +24,10 @@ struct ValueSyntax<Value: Sendable>: Sendable {
     /// A single value.
     init(_ scalar: ScalarSyntax<Value>) {
         self.init(range: scalar.range, write: { [scalar.write($0)] }) { node, name, reader in
+            if case .scalar = node, let advice = reader.indicatorAdvice(for: node) {
+                reader.note(node.position, advice)
+                return nil
+            }
             guard case .scalar(let text) = node, !node.isNothing else {
                 reader.note(node.position, "`\(name)` is \(scalar.form), not \(node.kind)")
                 return nil
@@ -221,11 +225,11 @@ extension ValueSyntax<[ByteSlice]> {
 }
 
 extension ValueSyntax<KeyPolicy.Query> {
-    /// `all`, `none`, `{keep: [a, b]}` or `{drop: [c]}`.
+    /// `all`, `none`, `{keep: [a, b]}` or `{drop: [c, d_*]}`.
     static var queryPolicy: Self {
-        let names = ValueSyntax<[ByteSlice]>.list(of: .parameter, atLeast: 1)
+        let names = ValueSyntax<[ParameterPattern]>.list(of: .parameterPattern, atLeast: 1)
         return ValueSyntax(
-            range: "all, none, {keep: [a, b]}, {drop: [c]}",
+            range: "all, none, {keep: [a, b]}, {drop: [c, d_*]}",
             write: { policy in
                 switch policy {
                 case .asSent: ["all"]

@@ -1,15 +1,20 @@
 import ArgumentParser
+import Configuration
 
 /// `coalesced check`: what `serve` would say about the file.
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Check a configuration file and report every mistake.",
-        discussion: "Prints `file:line:column: message` for each mistake and exits 78, or prints `ok` and exits 0."
+        discussion: """
+            Prints `file:line:column: message` for each mistake and exits 78, or prints `ok` and exits 0. \
+            What is no mistake but perhaps not meant, such as an upstream that no route uses, is a `warning`.
+            """
     )
 
     @OptionGroup var file: FileOption
     @Argument(
-        help: ArgumentHelp("The file to check; same as --config.", valueName: "file"), transform: FileOption.path(of:))
+        help: ArgumentHelp("The file to check; same as --config.", valueName: "file"), completion: .file(),
+        transform: FileOption.path(of:))
     var path: String?
 
     func validate() throws {
@@ -23,7 +28,7 @@ struct Check: ParsableCommand {
         // For a check, a missing file is a mistake.
         source.path = source.readPath
         do throws(ConfigurationSource.Failure) {
-            _ = try source.load()
+            for warning in try source.load().warnings { System.writeError("\(warning.warning)\n") }
         } catch {
             throw error.report()
         }

@@ -66,6 +66,7 @@ final class Daemon {
         let libeventLog = LibeventLog(log)
         LibeventMessages.send(to: libeventLog.write)
         log.info("\(introduction(settings, file))")
+        tellWarnings(of: settings, in: log)
         // Until the loop watches for them: sockets in the file system are removed at the end.
         holdSignalsBack()
         do throws(ProxyServer.StartError) {
@@ -244,6 +245,15 @@ final class Daemon {
             + parts.joined(separator: ", ")
     }
 
+    /// Of thousands of routes each may be worth one; `check` has all of them.
+    private static let mostWarnings = 20
+
+    private static func tellWarnings(of settings: Settings, in log: Logger) {
+        for warning in settings.warnings.prefix(mostWarnings) { log.warning("\(warning)") }
+        let left = settings.warnings.count - mostWarnings
+        if left > 0 { log.warning("\(counted(left, "more warning")) about the configuration: see `coalesced check`") }
+    }
+
     /// Takes the place of the general advice where the admin listener has no address.
     private static func advice(for error: ProxyServer.StartError, _ settings: Settings) -> String {
         guard case .listen(let error) = error, error.address == settings.admin.address else { return "" }
@@ -274,6 +284,7 @@ final class Daemon {
             log.info(
                 path.map { "reloaded \($0)" }
                     ?? "nothing to reload: --config was not given, and \(source.readPath) does not exist")
+            Self.tellWarnings(of: new, in: log)
             let waiting = settings.keysAtStart(changedBy: new)
             if !waiting.isEmpty {
                 log.notice("changed, but only takes effect after a restart: \(waiting.joined(separator: ", "))")

@@ -120,7 +120,7 @@ import Upstream
                 request-directives: ignore
                 store-post-answers: true
                 key:
-                  query: {drop: [utm_source, utm_medium]}
+                  query: {drop: [gclid, utm_*]}
                   sort-query: true
                   headers: [Accept-Language]
                   cookies: [theme]
@@ -138,7 +138,7 @@ import Upstream
         images.rangeMisses = .part
         images.ignoredRequestDirectives = .protectsOrigin
         images.storesPostAnswers = true
-        images.key.query = .dropping([ByteSlice("utm_source"), ByteSlice("utm_medium")])
+        images.key.query = .dropping(["gclid", "utm_*"])
         images.key.sortsQuery = true
         images.key.fields = [ByteSlice("accept-language")]
         images.key.cookies = [ByteSlice("theme")]

@@ -119,4 +119,40 @@ import Testing
     @Test func `a file that is not there is 78 when it was named`() throws {
         #expect(try Program.run("check", "--config", "@/none.yaml").exit == .code(78))
     }
+
+    private static let unused = """
+        hosts: [a.example]
+        upstreams:
+          - {name: used, servers: "http://127.0.0.1:9"}
+          - {name: unused, servers: "http://127.0.0.1:10"}
+        routes:
+          - {host: b.example, upstream: used}
+
+        """
+
+    @Test func `what is no mistake but perhaps not meant is a warning with its place, and exit 0`() throws {
+        let run = try Program.run("check", "@/c.yaml", files: ["c.yaml": Self.unused])
+        #expect(run.exit == .code(0) && run.output.hasSuffix("c.yaml: ok\n"), "\(run.everything)")
+        let lines = run.errors.split(separator: "\n")
+        #expect(lines.count == 2, "\(run.errors)")
+        #expect(run.errors.contains(#/c\.yaml:4:12: warning: no route uses upstream `unused`/#), "\(run.errors)")
+        #expect(run.errors.contains(#/c\.yaml:6:12: warning: requests for `b\.example` get 421/#), "\(run.errors)")
+    }
+
+    @Test func `the log has the warnings at the start and at each reload, and no more than a page of them`() throws {
+        let program = try Program.serve(file: Self.unused)
+        defer { program.stop() }
+        func told(_ text: String) -> Int {
+            program.diagnostics.split(separator: "\n").count { $0.contains(" warning: ") && $0.contains(text) }
+        }
+        #expect(told("coalesced.yaml:4:12: no route uses upstream `unused`") == 1, "\(program.diagnostics)")
+        #expect(told("coalesced.yaml:6:12: requests for `b.example` get 421") == 1, "\(program.diagnostics)")
+        program.signal(SIGHUP)
+        try eventually("they are told again") { told("coalesced.yaml:4:12: no route uses upstream `unused`") == 2 }
+        let many = (0..<100).map { "  - {host: \($0).example, upstream: used}\n" }.joined()
+        try System.write(Self.unused + many, to: program.configurationPath)
+        program.signal(SIGHUP)
+        try eventually("the rest are counted") { told("82 more warnings about the configuration") == 1 }
+        #expect(told("get 421") == 2 + 19, "\(program.diagnostics)")
+    }
 }

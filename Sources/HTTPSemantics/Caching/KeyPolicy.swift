@@ -11,9 +11,9 @@ public struct KeyPolicy: Sendable, Equatable {
         case dropped
         /// Only these parameters, as they were sent, and those in which an origin may see one of these
         /// (`LenientName`).
-        case keeping([ByteSlice])
+        case keeping([ParameterPattern])
         /// All but these, byte for byte.
-        case dropping([ByteSlice])
+        case dropping([ParameterPattern])
     }
 
     /// All of it by default: only the origin knows what matters.
@@ -132,10 +132,8 @@ public struct KeyPolicy: Sendable, Equatable {
         switch query {
         case .asSent: return true
         case .dropped: return false
-        case .keeping(let kept):
-            return names?.matches(name) ?? kept.contains { LenientName.mayBeSame($0.span, name) }
-        case .dropping(let dropped):
-            return !(names?.matches(name) ?? dropped.contains { $0.span.isEqual(to: name) })
+        case .keeping(let patterns): return names?.matches(name) ?? patterns.contains { $0.mayMean(name) }
+        case .dropping(let patterns): return !(names?.matches(name) ?? patterns.contains { $0.matches(name) })
         }
     }
 
@@ -208,8 +206,8 @@ extension NameIndex {
     fileprivate convenience init?(_ query: KeyPolicy.Query) {
         switch query {
         case .asSent, .dropped: return nil
-        case .keeping(let names): self.init(names.map { ($0, false) }, reading: .leniently)
-        case .dropping(let names): self.init(names.map { ($0, false) }, reading: .exactly)
+        case .keeping(let patterns): self.init(patterns.map { ($0.name, $0.isPrefix) }, reading: .leniently)
+        case .dropping(let patterns): self.init(patterns.map { ($0.name, $0.isPrefix) }, reading: .exactly)
         }
     }
 }
