@@ -9,12 +9,15 @@
 # make bench-quick  the most telling rows, in less than two minutes
 # make tools        what .ci/count needs to count instructions per request
 #
-# Each installs missing packages (libevent-dev, libc-ares-dev, pkg-config) itself. If a package list cannot be fetched, perhaps that of some other
-# repository, it goes on.
+# Each installs missing packages (PACKAGES; `make test` also those of TEST_PACKAGES) itself. If a package list cannot be fetched,
+# perhaps that of some other repository, it goes on.
 
 SWIFT ?= swift
 PROGRAM = $(CURDIR)/.build/release/coalesced
 PACKAGES = libevent-dev libc-ares-dev pkg-config
+# The servers and clients of the end-to-end tests, each as PROGRAM:PACKAGE or PATH:PACKAGE.
+TEST_PACKAGES = gunicorn:gunicorn uvicorn:uvicorn django-admin:python3-django node:nodejs puma:puma nginx:nginx-light \
+                /usr/lib/python3/dist-packages/requests:python3-requests
 DESTDIR ?=
 prefix ?= /usr
 
@@ -29,14 +32,14 @@ RELEASE = $(SWIFT) build -c release $(PLAIN) $(STATIC)
 
 FORMATTED = --recursive Package.swift Sources Tests
 
-.PHONY: run test build lint format install uninstall dependencies bench bench-quick benchmark tools peers
+.PHONY: run test build lint format install uninstall dependencies test-packages bench bench-quick benchmark tools peers
 
 run: build
 	@exec "$(PROGRAM)" demo
 
 # The end-to-end tests drive the program as it is used: the release build. They use real time, so they run after the unit tests,
 # some of which keep every core busy on purpose.
-test: build
+test: build test-packages
 	$(SWIFT) test $(PLAIN) --skip EndToEndTests
 	COALESCED_PROGRAM="$(PROGRAM)" $(SWIFT) test --skip-build --filter EndToEndTests
 
@@ -106,11 +109,19 @@ tools: build
 	$(RELEASE) --product BareResponder
 	$(RELEASE) --product Benchmark
 
-# What coalesced is compared with, and what loads and counts. Installing must not start any service, now or at the next boot.
+# What coalesced is compared with, and what loads and counts.
 peers:
-	@missing=; \
-	for pair in nginx:nginx varnishd:varnish haproxy:haproxy wrk:wrk valgrind:valgrind objcopy:binutils curl:curl; do \
-	  PATH="$$PATH:/usr/sbin" command -v "$${pair%%:*}" >/dev/null || missing="$$missing $${pair##*:}"; \
+	@$(call install_missing,nginx:nginx varnishd:varnish haproxy:haproxy wrk:wrk valgrind:valgrind objcopy:binutils curl:curl)
+
+test-packages:
+	@$(call install_missing,$(TEST_PACKAGES))
+
+# Installs the packages of those programs (or files, by their paths), each PROGRAM:PACKAGE, that are not there. No service starts,
+# now or at the next boot.
+define install_missing
+	missing=; \
+	for pair in $(1); do \
+	  test -e "$${pair%%:*}" || PATH="$$PATH:/usr/sbin" command -v "$${pair%%:*}" >/dev/null || missing="$$missing $${pair##*:}"; \
 	done; \
 	if [ -n "$$missing" ]; then \
 	  command -v apt-get >/dev/null || { echo "install these and try again:$$missing" >&2; exit 1; }; \
@@ -124,7 +135,8 @@ peers:
 	  $$sudo apt-get update; \
 	  $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $$missing; status=$$?; \
 	  for service in nginx varnish varnishncsa haproxy; do \
-	    case "$$missing " in *" $${service%ncsa} "*) $$sudo systemctl disable $$service >/dev/null 2>&1 || true ;; esac; \
+	    case "$$missing " in *" $${service%ncsa}"[\ -]*) $$sudo systemctl disable $$service >/dev/null 2>&1 || true ;; esac; \
 	  done; \
 	  exit $$status; \
 	fi
+endef

@@ -62,11 +62,11 @@ import Testing
 
     @Test func `a key is the same with few names and with many`() {
         var (few, many) = (KeyPolicy(), KeyPolicy())
-        let filled = (0..<10_000).map { ByteSlice("filled\($0)") }
+        let filled = (0..<10_000).map { ParameterPattern(ByteSlice("filled\($0)"), isPrefix: false) }
         for target in ["/a?x=1&y=2&X=3", "/a?%78=1&y", "/a?y=1&x=2;z", "/a?", "/a?&&x", "/a?x[1]=2&y"] {
             for makes in [KeyPolicy.Query.keeping, KeyPolicy.Query.dropping] {
-                few.query = makes([ByteSlice("x")])
-                many.query = makes(filled + [ByteSlice("x")])
+                few.query = makes(["x"])
+                many.query = makes(filled + ["x"])
                 #expect(Self.key(few, target) == Self.key(many, target), "\(target)")
             }
         }
