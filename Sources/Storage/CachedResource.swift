@@ -120,7 +120,7 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// The variant that answers a request with `fields`: of several, one that varies before one that does not, then the
+    /// The variant that answers a request with `fields`: of several, the first by `StoredResponse.Precedence`, then the
     /// one with the latest `Date` (RFC 9111 §4.1). Allocates nothing where there are few (`VariantSearch`).
     public func response(matching fields: FieldView) -> StoredResponse? {
         switch form {
@@ -137,10 +137,16 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// The parts of the variant that would answer a request with `fields`.
+    /// The parts of the variant that would answer a request with `fields`: of several, the first by
+    /// `StoredResponse.Precedence`, then those stored last.
     public func partial(matching fields: FieldView) -> StoredResponse? {
         var search = VariantSearch()
-        return partials.first { search.finds($0.response, for: fields) }?.response
+        var found: StoredResponse?
+        for partial in partials {
+            if let found, partial.response.precedence <= found.precedence { continue }
+            if search.finds(partial.response, for: fields) { found = partial.response }
+        }
+        return found
     }
 
     /// The whole variants that answer a request with `fields`, and those that do not vary.
@@ -221,9 +227,12 @@ final class ResourceSnapshot: Sendable {
     let knownVary: [VaryRule]
     let markers: KeyMarkers
     let notesSlot: EvictionSlot?
+    /// Of its whole variants.
+    private let highestPrecedence: StoredResponse.Precedence
 
     init(_ contents: CachedResource.Contents, key: ByteSlice, notesSlot: EvictionSlot?) {
         self.key = key
+        highestPrecedence = contents.variants.map(\.response.precedence).max() ?? .unvarying
         newest = contents.variants.first
         older = contents.variants.count > 1 ? Array(contents.variants[1...]) : []
         partials = contents.partials
@@ -242,17 +251,17 @@ final class ResourceSnapshot: Sendable {
     func response(matching fields: FieldView) -> StoredResponse? {
         guard let newest else { return nil }
         if older.isEmpty, newest.response.varyRule.isEmpty { return newest.response }
-        var unvarying: StoredResponse?
+        var found: (response: StoredResponse, precedence: StoredResponse.Precedence)?
         var search = VariantSearch()
         for index in 0..<count {
             let response = response(at: index)
-            if response.varyRule.isEmpty {
-                if unvarying == nil { unvarying = response }
-            } else if search.finds(response, for: fields) {
-                return response
-            }
+            let precedence = response.precedence
+            if let found, precedence <= found.precedence { continue }
+            guard search.finds(response, for: fields) else { continue }
+            if precedence == highestPrecedence { return response }
+            found = (response, precedence)
         }
-        return unvarying
+        return found?.response
     }
 
     var variants: [Variant] { newest.map { [$0] + older } ?? [] }

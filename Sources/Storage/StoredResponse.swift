@@ -168,6 +168,23 @@ public final class StoredResponse: Sendable {
     /// Whether the request with `fields` gets this variant (RFC 9111 §4.1).
     public func answers(_ fields: FieldView) -> Bool { varyRule.isEmpty || variantKey.matches(fields, under: varyRule) }
 
+    /// Which goes first of several that answer a request: what is encoded, though `Vary` does not say that it varies by
+    /// that (`VaryRule.isByCoding`), before what varies, before what does not (RFC 9111 §4.1).
+    public enum Precedence: Int, Comparable, Sendable {
+        case unvarying, varying, byCoding
+
+        init(_ rule: VaryRule) { self = rule.isEmpty ? .unvarying : rule.isByCoding ? .byCoding : .varying }
+
+        /// Whether `left` is looked for only where no `right` answers.
+        public static func < (left: Precedence, right: Precedence) -> Bool { left.rawValue < right.rawValue }
+    }
+
+    /// By what it varies.
+    public var precedence: Precedence { Precedence(varyRule) }
+
+    /// Whether it goes before a response with `rule` that answers the same request, whatever their dates.
+    public func goesBefore(_ rule: VaryRule) -> Bool { Precedence(rule) < precedence }
+
     // MARK: - Parts
 
     /// What is there of a representation that is not there whole. Such a response stands beside the variants of its

@@ -25,14 +25,16 @@ enum Sample {
 
     /// - Parameters:
     ///   - vary: the response's `Vary`.
+    ///   - fields: others that it has.
     ///   - request: fields of the request that caused it.
     ///   - date: seconds since 1970.
     ///   - responseTime: nanosecond of the monotonic clock.
     static func response(
-        body: GrowingBody, _ cacheControl: String = "max-age=60", vary: String? = nil,
+        body: GrowingBody, _ cacheControl: String = "max-age=60", vary: String? = nil, fields: [(String, String)] = [],
         request: [(String, String)] = [], date: Int64 = 1_000_000, responseTime: Int64 = 0, tag: String = "x"
     ) -> StoredResponse {
-        let head = head([("Cache-Control", cacheControl), ("X-Tag", tag)] + (vary.map { [("Vary", $0)] } ?? []))
+        let head = head(
+            [("Cache-Control", cacheControl), ("X-Tag", tag)] + (vary.map { [("Vary", $0)] } ?? []) + fields)
         let moment = Moment(monotonic: responseTime, wall: date)
         let facts = ResponseFacts(
             status: .ok, fields: head.view, requestTime: moment, responseTime: moment, policy: CachingPolicy()
@@ -91,11 +93,11 @@ struct Cache {
 
     /// A new response with a body of `size` bytes, or `nil` when there is no memory for the body.
     func response(
-        _ size: Int = 100, of byte: UInt8 = 0x78, vary: String? = nil, request: [(String, String)] = [],
-        date: Int64 = 1_000_000, tag: String = "x"
+        _ size: Int = 100, of byte: UInt8 = 0x78, vary: String? = nil, fields: [(String, String)] = [],
+        request: [(String, String)] = [], date: Int64 = 1_000_000, tag: String = "x"
     ) -> StoredResponse? {
         guard store.makeRoom(bytes: size), let body = Sample.body(size, of: byte, budget: budget) else { return nil }
-        return Sample.response(body: body, vary: vary, request: request, date: date, tag: tag)
+        return Sample.response(body: body, vary: vary, fields: fields, request: request, date: date, tag: tag)
     }
 
     @discardableResult

@@ -52,6 +52,23 @@ import Testing
         #expect(answer("de") == "newer")
     }
 
+    @Test func `what is encoded without a word in Vary goes first for those who accept it, whatever its date`() throws {
+        let request = [("Accept-Encoding", "gzip"), ("Accept-Language", "de")]
+        for (tag, fields, date) in [
+            ("encoded", [("Content-Encoding", "gzip")], 1000), ("german", [("Vary", "Accept-Language")], 3000),
+            ("plain", [], 2000),
+        ] as [(String, [(String, String)], Int64)] {
+            cache.store(try #require(cache.response(fields: fields, request: request, date: date, tag: tag)), "a")
+        }
+        for (asked, expected) in [
+            (request, "encoded"), ([("Accept-Encoding", "br, *")], "encoded"), ([("Accept-Language", "de")], "german"),
+            ([("Accept-Encoding", "br")], "plain"), ([], "plain"),
+        ] as [([(String, String)], String)] {
+            let head = Sample.head(asked)
+            #expect(cache.resource("a")?.response(matching: head.view)?.tag == expected)
+        }
+    }
+
     @Test func `one resource has a bounded number of variants, and the oldest goes`() throws {
         for number in 0..<100 { try store("\(number)", language: "l\(number)", date: Int64(number)) }
         #expect(cache.resource("a")?.count == 64)

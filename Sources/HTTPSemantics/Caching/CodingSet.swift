@@ -47,7 +47,7 @@ struct CodingSet: OptionSet, Equatable {
     }
 
     /// Whether a weight is `q=0`, `q=0.000`: not acceptable (RFC 9110 §12.4.2). `nil` if `text` is no weight.
-    private static func isZero(_ text: Span<UInt8>) -> Bool? {
+    static func isZero(_ text: Span<UInt8>) -> Bool? {
         let weight = text.trimmingOptionalWhitespace()
         guard weight.count >= 3, weight[0].lowercasedASCII == UInt8(ascii: "q"), weight[1] == UInt8(ascii: "=") else {
             return nil

@@ -35,7 +35,8 @@ public struct ResponseFacts: Sendable, Equatable {
         @inlinable public static var isSuperseded: Self { Self(rawValue: 1 << 13) }
         // Fields
         @inlinable public static var setsCookie: Self { Self(rawValue: 1 << 16) }
-        /// There is a `Vary` that names fields of which an origin sees what clients send.
+        /// There is a `Vary` that names fields of which an origin sees what clients send; or a `Content-Encoding`, which
+        /// varies by `Accept-Encoding` whether it is named or not (`VaryRule`).
         @inlinable public static var varies: Self { Self(rawValue: 1 << 17) }
         /// `Vary` has the member `*`.
         @inlinable public static var variesByEverything: Self { Self(rawValue: 1 << 18) }
@@ -154,7 +155,7 @@ public struct ResponseFacts: Sendable, Equatable {
         set(.hasContentRange, fields.contains(.contentRange))
         set(.describesContent, !fields.present.isDisjoint(with: StoredFields.ofContent))
         set(.isIncremental, fields.isIncremental)
-        if fields.contains(.vary) {
+        if fields.contains(.vary) || fields.contains(.contentEncoding) {
             switch VaryRule.scope(fields, policy) {
             case .nothing: break
             case .fields: set(.varies, true)

@@ -4,11 +4,14 @@ import Bytes
 ///
 /// Holds the names too, so that keys under different rules never compare equal. Free to go to any thread.
 public struct VariantKey: Sendable {
-    /// For each nominee: its name, `present` and its normalised value, or `absent`; lines with aliases of it, where
-    /// they count; then `end`. None of the three bytes may stand in a name or a value.
+    /// For each nominee: its name, and the codings that its requests are told apart by, if any; `present` and its
+    /// normalised value, or `absent`; lines with aliases of it, where they count; then `end`. None of these bytes may
+    /// stand in a name or a value.
     private let bytes: ByteSlice
 
-    private static let absent: UInt8 = 2, present: UInt8 = 1, end: UInt8 = 0
+    private static let absent: UInt8 = 2, present: UInt8 = 1, end: UInt8 = 0, codings: UInt8 = 5
+    /// The value of a request that accepts the nominee's codings.
+    fileprivate static let accepts: UInt8 = 6
 
     /// The key under a rule that nominates nothing.
     public static let none = VariantKey(bytes: ByteSlice(""))
@@ -37,6 +40,10 @@ public struct VariantKey: Sendable {
     private static func append(_ fields: FieldView, under rule: VaryRule, to buffer: ByteBuffer) {
         for nominee in rule.nominees {
             buffer.append(nominee.name)
+            if let codings = nominee.codings {
+                buffer.append(Self.codings)
+                buffer.append(codings.names)
+            }
             if let line = nominee.firstLine(in: fields) {
                 buffer.append(Self.present)
                 var value = NominatedValue(fields, of: nominee, from: line)
@@ -62,6 +69,7 @@ public struct VariantKey: Sendable {
                 return self == VariantKey(fields, under: rule)
             }
             position += nominee.name.count
+            if let codings = nominee.codings { position += 1 + codings.names.count }
             guard position < stored.count else { return false }
             let mark = stored[position]
             position += 1
@@ -114,6 +122,10 @@ private struct NominatedValue: ~Escapable {
         case caselessList
         /// The codings still to be written.
         case codings(CodingSet)
+        /// The request accepts the codings of the response: one byte, which is still to be written.
+        case accepts
+        /// Nothing more.
+        case over
     }
 
     /// Fields that are lists (RFC 9110, RFC 9111), beside those whose case does not matter either.
@@ -137,6 +149,10 @@ private struct NominatedValue: ~Escapable {
         self.fields = fields
         self.nominee = nominee
         self.line = line
+        if let codings = nominee.codings, codings.areAccepted(by: fields) {
+            form = .accepts
+            return
+        }
         if nominee.isCodingSet, let accepted = CodingSet(acceptedBy: fields) {
             form = .codings(accepted)
             return
@@ -150,10 +166,16 @@ private struct NominatedValue: ~Escapable {
     }
 
     mutating func next() -> UInt8? {
-        if case .codings(var rest) = form {
+        switch form {
+        case .codings(var rest):
             let byte = rest.popByte()
             form = .codings(rest)
             return byte
+        case .accepts:
+            form = .over
+            return VariantKey.accepts
+        case .over: return nil
+        case .verbatim, .list, .caselessList: break
         }
         while let current = line {
             let value = fields.value(at: current)

@@ -11,9 +11,16 @@ public struct VaryRule: Sendable, Hashable {
         let isCodingSet: Bool
         /// Whether fields with aliases of the name count too.
         let countsAliases: Bool
+        /// Where it is `Accept-Encoding` of a response whose `Vary` does not name it: the codings of the response, which
+        /// requests are compared by. `nil`: they are compared by what they say.
+        let codings: ContentCodings?
     }
 
     let nominees: [Nominee]
+    /// Whether requests are told apart by whether they accept the codings of the response, though its `Vary` does not
+    /// name `Accept-Encoding`. Among variants that answer a request these go first: otherwise what is not encoded, which
+    /// everybody can read, would hide them.
+    public let isByCoding: Bool
 
     /// More members than this count as `*`. Each is compared with all others, and looked for in each request.
     package static let maxMembers = 64
@@ -21,11 +28,18 @@ public struct VaryRule: Sendable, Hashable {
     /// A rule that nominates nothing: every request matches.
     public static let none = VaryRule(nominees: [])
 
-    private init(nominees: [Nominee]) { self.nominees = nominees }
+    private init(nominees: [Nominee]) {
+        self.nominees = nominees
+        isByCoding = nominees.contains { $0.codings != nil }
+    }
 
     /// Reads every `Vary` line; `nil` where nothing ever matches (§4.1): if a member is `*`, no field name, or a field
     /// of which we do not know what the origin sees, or if there are more than `maxMembers`. Fields that are the same for
     /// all requests with one key are left out.
+    ///
+    /// A response with `Content-Encoding` varies by `Accept-Encoding` whether it says so or not: nginx compresses without
+    /// a word in `Vary` unless it is told otherwise. Where it does not say so, its rule goes by what it is: requests that
+    /// accept its codings are one, and any other is one with those that say just the same.
     /// - Parameter policy: what it says of codings and odd names is part of the rule, so that keys stay comparable when
     ///   the operator changes it.
     public init?(_ fields: FieldView, policy: borrowing CachingPolicy = CachingPolicy()) {
@@ -44,11 +58,23 @@ public struct VaryRule: Sendable, Hashable {
             let field = KnownField.recognise(name.span)
             let isCodingSet = policy.normalisesAcceptEncoding && field == .acceptEncoding
             let candidate = Nominee(
-                name: name.copied(), field: field, isCodingSet: isCodingSet, countsAliases: policy.forwardsOddNames)
+                name: name.copied(), field: field, isCodingSet: isCodingSet, countsAliases: policy.forwardsOddNames,
+                codings: nil)
             if !nominees.contains(where: { $0.name == candidate.name }) { nominees.append(candidate) }
         }
+        if !nominees.contains(where: { $0.field == .acceptEncoding }), ContentCodings.scope(fields) != .none {
+            nominees.append(Self.acceptEncoding(fields, policy))
+        }
         nominees.sort { $0.name.precedes($1.name) }
-        self.nominees = nominees
+        self.init(nominees: nominees)
+    }
+
+    /// What a response with `Content-Encoding` varies by, though it does not say so.
+    private static func acceptEncoding(_ fields: FieldView, _ policy: borrowing CachingPolicy) -> Nominee {
+        Nominee(
+            name: ByteSlice("accept-encoding"), field: .acceptEncoding, isCodingSet: policy.normalisesAcceptEncoding,
+            countsAliases: policy.forwardsOddNames,
+            codings: ContentCodings.scope(fields) == .codings ? ContentCodings(fields) : nil)
     }
 
     /// What a response varies by.
@@ -77,7 +103,7 @@ public struct VaryRule: Sendable, Hashable {
             case .more: scope = .more
             }
         }
-        return scope
+        return scope == .nothing && ContentCodings.scope(fields) != .none ? .fields : scope
     }
 
     /// Whether it nominates nothing.
@@ -85,12 +111,22 @@ public struct VaryRule: Sendable, Hashable {
     /// Fields that it nominates.
     public var count: Int { nominees.count }
 
+    /// Whether responses with this rule and with `other` have the same codings, as far as requests are told apart by
+    /// them though `Vary` does not say so.
+    public func hasSameCodings(as other: VaryRule) -> Bool {
+        isByCoding == other.isByCoding
+            && (!isByCoding
+                || nominees.first { $0.codings != nil }?.codings
+                    == other.nominees.first { $0.codings != nil }?.codings)
+    }
+
     /// The nominated name at `index`, in lower case.
     public func name(at index: Int) -> ByteSlice { nominees[index].name }
 
     public static func == (left: VaryRule, right: VaryRule) -> Bool {
         left.nominees.elementsEqual(right.nominees) {
             $0.name == $1.name && $0.isCodingSet == $1.isCodingSet && $0.countsAliases == $1.countsAliases
+                && $0.codings == $1.codings
         }
     }
 

@@ -81,11 +81,14 @@ final class FetchPlan: Sendable {
 
     /// The stored responses whose validators are offered to the origin for `request`: all that could be chosen for it
     /// (RFC 9111 §4.3.1). Not those of other variants, though §4.1 allows it: origins that compress confirm a tag
-    /// before they know what they would send.
+    /// before they know what they would send. For the same reason, of what is encoded without a word in `Vary` only the
+    /// one that goes first: beside it the tag of what is not encoded would be confirmed.
     func candidates(for request: FieldView) -> [StoredResponse] {
         switch purpose {
         case .pass: []
         case .part(_, let parts, let validates): validates ? parts.map { [$0] } ?? [] : []
+        case .whole(let stored?) where stored.precedence == .byCoding: [stored]
+        case .refresh(let stored) where stored.precedence == .byCoding: [stored]
         case .whole, .refresh: resource?.responses(matching: request) ?? []
         }
     }

@@ -35,7 +35,7 @@ struct PartialResponse {
         var update = ResponseFacts(
             status: .ok, fields: fields, requestTime: requestTime, responseTime: responseTime, policy: policy)
         update.keep(toSession: request.isOfSession)
-        base = stored.flatMap { Self.belongs(part, fields, to: $0, for: request) ? $0 : nil }
+        base = stored.flatMap { Self.belongs(part, fields, update, to: $0, for: request) ? $0 : nil }
         // §3.4: the new fields take the place of the stored ones.
         let updated =
             base.map { Freshening.head($0.head, updatedWith: fields, facts: update, policy: policy) }
@@ -100,7 +100,8 @@ struct PartialResponse {
 
     /// Whether it is of the same variant of the same representation as what is stored.
     private static func belongs(
-        _ part: ReceivedPart, _ fields: FieldView, to stored: StoredResponse, for request: ClientRequest
+        _ part: ReceivedPart, _ fields: FieldView, _ facts: ResponseFacts, to stored: StoredResponse,
+        for request: ClientRequest
     ) -> Bool {
         // A tag identifies a representation of one URL (RFC 9110 §8.8.3): under a key that several URLs share, only as
         // long as the response says that they are the same (No-Vary-Search draft).
@@ -109,9 +110,11 @@ struct PartialResponse {
         guard let content = stored.parts?.content, part.belongs(to: content, fields: fields, stored: head.view) else {
             return false
         }
-        let rule = request.varyRule(fields)
-        return !fields.contains(.vary)
-            || (rule == stored.varyRule && stored.variantKey == request.variant(under: rule).key)
+        guard fields.contains(.vary) else { return true }
+        // A part under `If-Range` may leave out `Content-Encoding` (RFC 9110 §15.3.7).
+        let updated = Freshening.head(head, updatedWith: fields, facts: facts, policy: request.route.policy)
+        let rule = request.varyRule(updated.view)
+        return rule == stored.varyRule && stored.variantKey == request.variant(under: rule).key
     }
 
     private static func head(

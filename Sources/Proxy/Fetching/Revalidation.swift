@@ -27,9 +27,11 @@ struct Revalidation {
         let requestFields = request.fields
         // It counts what this answer itself says of others, not what the stored ones say.
         guard let resource = plan.resource, facts.speaksForOthers(than: request), !hasPassCookie else { return }
+        let ownRule = request.varyRule(fields, facts)
+        // What is encoded says nothing of what is not, and the other way round.
         for stored in resource.responses(matching: requestFields.view)
             + resource.partialResponses(matching: requestFields.view)
-        {
+        where stored.varyRule.hasSameCodings(as: ownRule) {
             let old = stored.head
             // A length that is not known cannot disagree.
             let length =
@@ -146,8 +148,8 @@ struct Revalidation {
         guard let former = plan.stored ?? plan.parts, answer.supersedesStored, answer.speaksForOthers(than: request)
         else { return }
         let rule = request.varyRule(fields, answer)
-        // Without `Vary` it takes the place of others once it is there (`dropVariants`).
-        if willBeStored, rule == former.varyRule || (rule.isEmpty && staysHere) { return }
+        // It takes the place of those that would go before it once it is there (`dropVariants`).
+        if willBeStored, rule == former.varyRule || (former.goesBefore(rule) && staysHere) { return }
         forbidStaleUse(of: former)
     }
 
@@ -167,15 +169,15 @@ struct Revalidation {
         return outcome
     }
 
-    /// `answer` is stored under the request's key. Without `Vary` it may answer all that the variants for this request
-    /// did, but those would go before it (§4.1). Not sooner: an answer that breaks off is no reason to lose what was
-    /// there.
+    /// `answer` is stored under the request's key. It answers this request, but some that did so before would go before
+    /// it (§4.1, `StoredResponse.Precedence`): requests would be told to fetch again and again. Not sooner: an answer
+    /// that breaks off is no reason to lose what was there.
     func dropVariants(before answer: StoredResponse) {
-        guard answer.varyRule.isEmpty, plan.stored != nil, answer.facts.supersedesStored,
-            answer.facts.speaksForOthers(than: request)
-        else { return }
+        guard plan.stored != nil, answer.facts.supersedesStored, answer.facts.speaksForOthers(than: request) else {
+            return
+        }
         let fields = request.fields
-        for stored in plan.resource?.responses(matching: fields.view) ?? [] where !stored.varyRule.isEmpty {
+        for stored in plan.resource?.responses(matching: fields.view) ?? [] where stored.goesBefore(answer.varyRule) {
             store.drop(stored, of: request.key)
         }
     }

@@ -67,21 +67,26 @@ struct Lookup {
     /// was asked: meanwhile something newer may have been stored (RFC 9111 §4), or a response may have told that what
     /// was stored must not be used stale, or not at all (§4.3.3, §4.4).
     func standIn(on failure: OriginFailure) -> StoredResponse? {
-        guard request.route.isCached, let stored = answering else { return nil }
-        let facts = markedIfInvalidated(stored).facts
-        if case .fresh = facts.reuse(for: request.directives, at: now) { return stored }
-        return facts.mayServeStale(on: failure, for: request.directives, at: now, policy: request.route.policy)
-            ? stored : nil
+        guard request.route.isCached else { return nil }
+        return answering.first { stored in
+            let facts = markedIfInvalidated(stored).facts
+            if case .fresh = facts.reuse(for: request.directives, at: now) { return true }
+            return facts.mayServeStale(on: failure, for: request.directives, at: now, policy: request.route.policy)
+        }
     }
 
-    /// What is stored and has all that the request asks for, the whole or parts.
-    private var answering: StoredResponse? {
+    /// What is stored and has all that the request asks for, the whole or parts: the first that may be used.
+    private var answering: [StoredResponse] {
         let fields = request.fields
-        if let whole = resource?.response(matching: fields.view) { return whole }
-        guard let parts = resource?.partial(matching: fields.view), case .answers = parts.use(for: request) else {
-            return nil
+        if let whole = resource?.response(matching: fields.view) {
+            guard whole.precedence == .byCoding else { return [whole] }
+            // Beside what is encoded, what everybody can read.
+            return [whole] + (resource?.responses(matching: fields.view).filter { $0.precedence != .byCoding } ?? [])
         }
-        return parts
+        guard let parts = resource?.partial(matching: fields.view), case .answers = parts.use(for: request) else {
+            return []
+        }
+        return [parts]
     }
 
     /// `stored` as it may be used: marked as to be validated if one of its groups was invalidated. The store knows the

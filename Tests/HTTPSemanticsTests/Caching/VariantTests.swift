@@ -174,6 +174,68 @@ struct VariantTests {
         #expect(rule != strict)
     }
 
+    /// Content-Encoding, what the request said that brought it, what another one says, and whether that gets it.
+    static let codings: [(String, String, String, Bool)] = [
+        ("gzip", "gzip", "gzip, br", true), ("gzip", "gzip", "br;q=1, GZIP;q=0.5", true),
+        ("GZip", "gzip", "gzip", true),
+        ("x-gzip", "gzip", "gzip", true), ("gzip", "x-gzip", "*", true), ("gzip", "gzip", "*;q=0.1", true),
+        ("gzip", "gzip", "gzip;q=0", false), ("gzip", "gzip", "*;q=0", false), ("gzip", "gzip", "*, gzip;q=0", false),
+        ("gzip", "gzip", "gzip, gzip;q=0", false), ("gzip", "gzip", "*;q=0, gzip", true),
+        ("gzip", "gzip", "gzip;q=one", false), ("gzip", "gzip", "gzip;q=0.000", false),
+        ("gzip", "gzip", "gzip;q=0.001", true), ("gzip", "gzip", "identity", false), ("gzip", "gzip", "", false),
+        ("gzip", "gzip", "gzipped", false), ("gzip, br", "br, gzip", "gzip;q=0.1, zstd, br", true),
+        ("gzip, br", "br, gzip", "gzip", false), ("gzip, br", "br, gzip", "br", false),
+        ("identity", "gzip", "br", true), ("identity, gzip", "gzip", "gzip, br", true),
+        // Whoever does not accept it got it all the same: it is for those that say just the same.
+        ("gzip", "br", "br", true), ("gzip", "br", "BR", true), ("gzip", "br", "gzip", false),
+        ("gzip", "br", "identity", false), ("gzip", "gzip;q=0", "identity", false),
+        // More codings than anybody uses.
+        ("a, b, c, d, e", "a, b, c, d, e", "a, b, c, d, e", true),
+        ("a, b, c, d, e", "a, b, c, d, e", "e, d, c, b, a", false),
+    ]
+
+    @Test(arguments: codings)
+    func `what is encoded is for those who accept its codings, though Vary does not say so`(
+        coding: String, accepted: String, presented: String, matches: Bool
+    ) throws {
+        let rule = try #require(Self.rule("Content-Encoding: \(coding)"))
+        let first = head("Accept-Encoding: \(accepted)"), second = head("Accept-Encoding: \(presented)")
+        let key = VariantKey(first.view, under: rule)
+        let (own, other) = (key.matches(first.view, under: rule), key.matches(second.view, under: rule))
+        let isEqual = key == VariantKey(second.view, under: rule)
+        #expect(own && other == matches && isEqual == matches)
+    }
+
+    @Test func `who says nothing of codings is one with nobody who says something`() throws {
+        let rule = try #require(Self.rule("Content-Encoding: gzip"))
+        let silent = head(""), requests = ["gzip", "", "identity", "*"].map { head("Accept-Encoding: \($0)") }
+        let key = VariantKey(silent.view, under: rule)
+        for request in requests {
+            let matches = key.matches(request.view, under: rule)
+            #expect(!matches)
+        }
+        // What `Connection` names the origin does not see.
+        let hidden = head("Accept-Encoding: gzip\nConnection: accept-encoding")
+        let matches = key.matches(hidden.view, under: rule)
+        #expect(matches)
+    }
+
+    @Test func `a rule by coding is one for each coding, and none where Vary says what counts`() throws {
+        let gzip = try #require(Self.rule("Content-Encoding: gzip"))
+        let brotli = try #require(Self.rule("Content-Encoding: br"))
+        let stated = try #require(Self.rule("Content-Encoding: gzip\nVary: Accept-Encoding"))
+        let both = try #require(Self.rule("Content-Encoding: gzip\nVary: Origin"))
+        #expect(gzip.isByCoding && gzip != brotli && !gzip.hasSameCodings(as: brotli))
+        #expect(!stated.isByCoding && gzip != stated && !gzip.hasSameCodings(as: stated))
+        #expect(both.isByCoding && both.count == 2 && both.hasSameCodings(as: gzip))
+        #expect(VaryRule.none.hasSameCodings(as: stated))
+        let request = head("Accept-Encoding: gzip, br")
+        let keys = [gzip, brotli, stated].map { VariantKey(request.view, under: $0) }
+        #expect(Set(keys).count == 3)
+        #expect(facts("Content-Encoding: gzip").contains(.varies))
+        #expect(!facts("Content-Encoding: identity").contains(.varies))
+    }
+
     @Test func `the most recent is the one with the latest Date`() {
         // §4
         let older = facts("Date: {-20}"), newer = facts("Date: {-10}")
