@@ -258,6 +258,12 @@ enum KeyTable {
             "max-object-size", \.storage.maxObjectSize, .size(0...1 << 40),
             "Maximum size of a stored response; never more than in-flight-share of memory."),
         Key(
+            "max-variants", \.storage.maxVariants, .integer(1...4096),
+            """
+            Maximum number of responses stored for one URL that differ in the request fields that `Vary` names. \
+            Beyond it the least used goes. Each that is stored costs time in proportion to it.
+            """),
+        Key(
             "streaming-window", \.storage.streamingWindow, .size(GrowingBody.smallestWindow...1 << 30),
             "For a response that is not stored: how far the fetch may run ahead of its slowest reader."),
         Key("shards", \.storage.shards, .shards, "Number of index shards, each with its own lock; a power of two."),

@@ -3,7 +3,7 @@ import HTTPSemantics
 extension CachedResource {
     /// What a resource holds, while it is changed.
     struct Contents {
-        /// Vary rules kept for one resource.
+        /// Vary rules kept for one resource. A look-up goes through them.
         private static let mostRules = 8
 
         /// The whole variants, the most recent first (RFC 9111 §4).
@@ -26,6 +26,15 @@ extension CachedResource {
             return variants[0].response
         }
 
+        /// Takes out the whole variant, or the parts, that have the same variant as `response`.
+        mutating func take(
+            sameAs response: StoredResponse, from list: WritableKeyPath<Contents, [Variant]>
+        ) -> Variant? {
+            let hash = response.variantHash
+            let index = self[keyPath: list].firstIndex { $0.isSame(as: response, hash: hash) }
+            return index.map { self[keyPath: list].remove(at: $0) }
+        }
+
         /// Inserts `variant` before all that are not more recent. What is put back as old as it was stays behind newer
         /// ones.
         mutating func insert(_ variant: Variant) {
@@ -40,9 +49,17 @@ extension CachedResource {
             partials.removeAll { $0.slot == slot }
         }
 
-        mutating func learn(_ rule: VaryRule) {
-            if rule.isEmpty || knownVary.first == rule { return }
-            knownVary = [rule] + knownVary.filter { $0 != rule }.prefix(Self.mostRules - 1)
+        /// Notes that a response varies by `rule`.
+        /// - Returns: what is taken out, since it varies by a rule that is no longer remembered. No origin has so many.
+        mutating func learn(_ rule: VaryRule) -> [Variant] {
+            if rule.isEmpty || knownVary.first == rule { return [] }
+            let rules = [rule] + knownVary.filter { $0 != rule }
+            knownVary = Array(rules.prefix(Self.mostRules))
+            guard let forgotten = rules.dropFirst(Self.mostRules).first else { return [] }
+            let lost = (variants + partials).filter { $0.response.varyRule == forgotten }
+            variants.removeAll { $0.response.varyRule == forgotten }
+            partials.removeAll { $0.response.varyRule == forgotten }
+            return lost
         }
     }
 }

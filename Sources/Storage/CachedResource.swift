@@ -9,6 +9,19 @@ public struct CachedResource: Sendable {
     struct Variant: Sendable {
         let response: StoredResponse
         let slot: EvictionSlot
+        /// `StoredResponse.variantHash`.
+        let hash: UInt32
+
+        init(response: StoredResponse, slot: EvictionSlot) {
+            self.response = response
+            self.slot = slot
+            hash = response.variantHash
+        }
+
+        /// Whether both answer the same requests.
+        func isSame(as other: StoredResponse, hash otherHash: UInt32) -> Bool {
+            hash == otherHash && response.isSameVariant(as: other)
+        }
     }
 
     enum Form: Sendable {
@@ -121,7 +134,7 @@ public struct CachedResource: Sendable {
     }
 
     /// The variant that answers a request with `fields`: of several, the first by `StoredResponse.Precedence`, then the
-    /// one with the latest `Date` (RFC 9111 §4.1). Allocates nothing where there are few (`VariantSearch`).
+    /// one with the latest `Date` (RFC 9111 §4.1). Where there are many, it is found as quickly (`VariantIndex`).
     public func response(matching fields: FieldView) -> StoredResponse? {
         switch form {
         case .only(let response): response
@@ -166,6 +179,15 @@ public struct CachedResource: Sendable {
 
     /// All variants of which there are parts.
     public var partialResponses: [StoredResponse] { partials.map(\.response) }
+
+    /// Whether one of its variants, whole or in parts, stands at `slot`.
+    func stands(at slot: EvictionSlot) -> Bool {
+        switch form {
+        case .only(let response): response.slot == slot
+        case .snapshot(let snapshot):
+            snapshot.variants.contains { $0.slot == slot } || snapshot.partials.contains { $0.slot == slot }
+        }
+    }
 
     /// All its entries in the eviction queues, except notes.
     var allVariants: [Variant] { partials.isEmpty ? variants : variants + partials }
@@ -221,8 +243,11 @@ final class ResourceSnapshot: Sendable {
 
     let key: ByteSlice
     /// Almost every resource has one variant: it stands here, and no array is made.
-    private let newest: Variant?
-    private let older: [Variant]
+    private let only: Variant?
+    /// Where there are several.
+    private let several: [Variant]
+    /// Where there are many; `nil`: one is found by comparing each.
+    private let index: VariantIndex?
     let partials: [Variant]
     let knownVary: [VaryRule]
     let markers: KeyMarkers
@@ -233,24 +258,25 @@ final class ResourceSnapshot: Sendable {
     init(_ contents: CachedResource.Contents, key: ByteSlice, notesSlot: EvictionSlot?) {
         self.key = key
         highestPrecedence = contents.variants.map(\.response.precedence).max() ?? .unvarying
-        newest = contents.variants.first
-        older = contents.variants.count > 1 ? Array(contents.variants[1...]) : []
+        only = contents.variants.count == 1 ? contents.variants.first : nil
+        several = contents.variants.count > 1 ? contents.variants : []
+        index = VariantIndex(contents.variants, under: contents.knownVary)
         partials = contents.partials
         knownVary = contents.knownVary
         markers = contents.markers
         self.notesSlot = notesSlot
     }
 
-    var count: Int { newest == nil ? 0 : older.count + 1 }
+    var count: Int { only == nil ? several.count : 1 }
 
     func response(at index: Int) -> StoredResponse {
-        if index == 0, let newest { return newest.response }
-        return older[index - 1].response
+        if index == 0, let only { return only.response }
+        return several[index].response
     }
 
     func response(matching fields: FieldView) -> StoredResponse? {
-        guard let newest else { return nil }
-        if older.isEmpty, newest.response.varyRule.isEmpty { return newest.response }
+        if let only { return only.response.answers(fields) ? only.response : nil }
+        if let index { return index.response(matching: fields, among: several) }
         var found: (response: StoredResponse, precedence: StoredResponse.Precedence)?
         var search = VariantSearch()
         for index in 0..<count {
@@ -264,10 +290,11 @@ final class ResourceSnapshot: Sendable {
         return found?.response
     }
 
-    var variants: [Variant] { newest.map { [$0] + older } ?? [] }
+    var variants: [Variant] { only.map { [$0] } ?? several }
 
     var charge: Int {
-        var charge = Charge.resource + key.count + (older.count + partials.count) * Charge.variant + markers.charge
+        let beside = max(0, count - 1) + partials.count
+        var charge = Charge.resource + key.count + beside * Charge.variant + markers.charge
         for rule in knownVary { charge += CachedResource.charge(of: rule) }
         return charge
     }

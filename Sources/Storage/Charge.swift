@@ -14,8 +14,8 @@ enum Charge {
     static let groups = 48
     /// A resource: its snapshot, its key's allocation and its place in the index.
     static let resource = 208
-    /// A response beside the first of its resource.
-    static let variant = 16
+    /// A response beside the first of its resource: its place in the list, and in the index where there are many.
+    static let variant = 24
     /// A body that lends its bytes to a stored one.
     static let lender = 400
     /// A `VaryRule`, and each name in it.

@@ -11,6 +11,13 @@ enum Evictable: EvictionCandidate {
         }
     }
 
+    var distinction: UInt32 {
+        switch self {
+        case .response(let response): response.variantHash
+        case .notes: 0
+        }
+    }
+
     var isInUse: Bool {
         switch self {
         case .response(let response): response.isRead

@@ -5,8 +5,15 @@ public protocol EvictionCandidate {
     /// The counter, 0 to 3; more than one use in probation earns a place in the main queue.
     var frequency: UInt8 { get }
     func setFrequency(_ frequency: UInt8)
+    /// Tells it, in the ghost queue, from others that have its hash: variants of one URL.
+    var distinction: UInt32 { get }
     /// Whether its bytes would not be free if it were evicted now: it is passed over.
     var isInUse: Bool { get }
+}
+
+extension EvictionCandidate {
+    /// 0: its hash alone tells it from others.
+    public var distinction: UInt32 { 0 }
 }
 
 /// The queue a candidate stands in. The raw values are the names in metrics.
@@ -103,9 +110,9 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
 
     /// Inserts a new candidate: into probation, or straight into the main queue when it was evicted from probation
     /// lately.
-    /// - Parameter hash: identifies it in the ghost queue.
+    /// - Parameter hash: identifies it in the ghost queue, with its `distinction`.
     public mutating func insert(_ candidate: Candidate, hash: UInt64, size: Int) -> Slot {
-        let queue: EvictionQueue = ghost.take(hash) ? .main : .small
+        let queue: EvictionQueue = ghost.take(Self.fingerprint(of: candidate, hash)) ? .main : .small
         let node = Node(candidate: candidate, hash: hash, size: size, queue: queue)
         let index: UInt32
         if free != Self.none {
@@ -134,6 +141,22 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
     public mutating func remove(_ slot: Slot) {
         unlink(slot.index)
         release(slot.index)
+    }
+
+    /// The queue that the candidate at `slot` stands in.
+    func queue(of slot: Slot) -> EvictionQueue { nodes[Int(slot.index)].queue }
+
+    /// Takes out a candidate as an eviction does: what was in probation is remembered.
+    mutating func giveUp(_ slot: Slot) {
+        let node = nodes[Int(slot.index)]
+        if node.queue == .small, let candidate = node.candidate {
+            ghost.insert(Self.fingerprint(of: candidate, node.hash), capacity: count)
+        }
+        remove(slot)
+    }
+
+    private static func fingerprint(of candidate: Candidate, _ hash: UInt64) -> UInt64 {
+        hash ^ UInt64(candidate.distinction)
     }
 
     /// Takes out the least valuable candidate, or `nil` when there is none, or none was found before the laps were used
@@ -169,7 +192,7 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
             unlink(index)
             guard isPromoted else {
                 let hash = nodes[Int(index)].hash
-                ghost.insert(hash, capacity: count)
+                ghost.insert(Self.fingerprint(of: candidate, hash), capacity: count)
                 release(index)
                 return Eviction(candidate: candidate, hash: hash, slot: Slot(index: index), queue: .small)
             }

@@ -16,6 +16,10 @@ public struct StorageSettings: Sendable, Equatable {
     /// Bytes of the largest response that is stored: a quarter of `memory`, so that one response cannot empty the
     /// cache. What cannot arrive within `inUseLimit` cannot be stored either: see `objectLimit`.
     public var maxObjectSize = 64 << 20
+    /// Variants stored of one resource, which differ in what `Vary` names; and as many of which there are parts.
+    /// Languages and codings come in hundreds of spellings; each that is stored has all of them copied in a list, some
+    /// microseconds under a lock.
+    public var maxVariants = 500
     /// Parts of the index, each under a lock of its own; a power of two. Several times the cores of a large machine, so
     /// that two loops seldom meet.
     public var shards = 64

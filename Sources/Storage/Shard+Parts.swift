@@ -10,10 +10,9 @@ extension Shard {
     ) -> Bool {
         let old = table.resource(key)
         var contents = old?.contents ?? CachedResource.Contents()
-        guard !contents.variants.contains(where: { $0.response.isSameVariant(as: response) }) else { return false }
-        let former = contents.partials.firstIndex { $0.response.isSameVariant(as: response) }.map {
-            contents.partials.remove(at: $0)
-        }
+        let hash = response.variantHash
+        guard !contents.variants.contains(where: { $0.isSame(as: response, hash: hash) }) else { return false }
+        let former = contents.take(sameAs: response, from: \.partials)
         var (parts, head) = (new, response)
         if let stored = former?.response, let others = stored.parts {
             let isNewer = stored.facts.isMoreRecent(than: response.facts)
@@ -34,9 +33,10 @@ extension Shard {
             store(merged.packed(under: key), under: key)
             return true
         }
-        contents.partials.insert(former.map { replace($0, with: merged, under: key) } ?? add(merged, under: key), at: 0)
-        if contents.partials.count > Self.mostPartials { discard(contents.partials.removeLast()) }
-        contents.learn(merged.varyRule)
+        let variant = former.map { replace($0, with: merged, under: key) } ?? add(merged, under: key)
+        contents.partials.insert(variant, at: 0)
+        for lost in contents.learn(merged.varyRule) { discard(lost) }
+        keepMostUsed(of: &contents.partials, and: variant.slot)
         contents.markers.forget(after: merged.facts, keepsWhole: false)
         put(contents, over: old, under: key)
         return true

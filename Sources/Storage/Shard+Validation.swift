@@ -21,7 +21,7 @@ extension Shard {
             }
             new.partials.insert(variant, at: min(index, new.partials.count))
         }
-        new.learn(response.varyRule)
+        for lost in new.learn(response.varyRule) { discard(lost) }
         put(new, over: old, under: key)
         return true
     }
@@ -34,7 +34,8 @@ extension Shard {
         guard let index = list.firstIndex(where: { $0.response === former }) else { return nil }
         let place = list.remove(at: index)
         // With another `Vary` than before it may have become the same variant as its neighbour.
-        if let twin = list.firstIndex(where: { $0.response.isSameVariant(as: response) }) {
+        let hash = response.variantHash
+        if let twin = list.firstIndex(where: { $0.isSame(as: response, hash: hash) }) {
             discard(list.remove(at: twin))
         }
         response.setFrequency(former.frequency)

@@ -8,12 +8,6 @@ import HTTPSemantics
 ///
 /// Every change leaves what it drops in `dropped`, so that bodies are freed after the lock.
 struct Shard {
-    /// Variants of one resource; the one with the oldest `Date` goes first. Bounds the work of choosing one.
-    static let mostVariants = 64
-    /// Variants of one resource of which parts are kept; the one stored longest ago goes first. Large files seldom
-    /// vary.
-    static let mostPartials = 8
-
     let budget: MemoryBudget
     let settings: StorageSettings
     var table = ResourceTable()
@@ -45,7 +39,7 @@ struct Shard {
         guard let resource = table.resource(key) else { return false }
         return resource.variants.contains { variant in
             let held = variant.response
-            return held.isSameVariant(as: response) && held.facts.responseTime.monotonic > since.monotonic
+            return held.facts.responseTime.monotonic > since.monotonic && held.isSameVariant(as: response)
                 && held.facts.isMoreRecent(than: response.facts)
         }
     }
@@ -56,19 +50,18 @@ struct Shard {
         let old = table.resource(key)
         if old == nil, response.canStandAlone { return storeAlone(response, under: key) }
         var new = old?.contents ?? CachedResource.Contents()
-        if let index = new.variants.firstIndex(where: { $0.response.isSameVariant(as: response) }) {
-            let former = new.variants.remove(at: index)
+        let variant: CachedResource.Variant
+        if let former = new.take(sameAs: response, from: \.variants) {
             response.setFrequency(max(response.frequency, former.response.frequency))
-            new.insert(replace(former, with: response, under: key))
+            variant = replace(former, with: response, under: key)
         } else {
-            new.insert(add(response, under: key))
+            variant = add(response, under: key)
         }
-        if new.variants.count > Self.mostVariants { discard(new.variants.removeLast()) }
+        new.insert(variant)
         // What is there whole needs no parts.
-        if let index = new.partials.firstIndex(where: { $0.response.isSameVariant(as: response) }) {
-            discard(new.partials.remove(at: index))
-        }
-        new.learn(response.varyRule)
+        if let parts = new.take(sameAs: response, from: \.partials) { discard(parts) }
+        for lost in new.learn(response.varyRule) { discard(lost) }
+        keepMostUsed(of: &new.variants, and: variant.slot)
         new.markers.forget(after: response.facts, keepsWhole: true)
         put(new, over: old, under: key)
     }
@@ -95,7 +88,7 @@ struct Shard {
         let old = table.resource(key)
         guard !rule.isEmpty, old?.knownVary.first != rule else { return }
         var new = old?.contents ?? CachedResource.Contents()
-        new.learn(rule)
+        for lost in new.learn(rule) { discard(lost) }
         put(new, over: old, under: key)
     }
 
@@ -137,9 +130,7 @@ struct Shard {
             if let resource = table.resource(hash: hash, where: { $0.notesSlot == slot }) { forget(resource) }
         case .response(let response):
             writeOff(response)
-            guard let old = table.resource(hash: hash, where: { $0.allVariants.contains { $0.slot == slot } }) else {
-                break
-            }
+            guard let old = table.resource(hash: hash, where: { $0.stands(at: slot) }) else { break }
             var new = old.contents
             new.remove(slot)
             // With its last response it is forgotten, notes and all.
@@ -186,6 +177,51 @@ struct Shard {
         charged -= resource.charge
         if !resource.markers.isEmpty { marked -= 1 }
         dropped.resources.append(resource)
+    }
+
+    /// Evicts the least used of a resource's variants if there are too many, but not the one at `kept`, which was just
+    /// stored. As in the eviction queues, one that was used goes only when all have been (`S3FIFO`): then they are
+    /// valued one use less each, so that what was in demand once gives way in time.
+    mutating func keepMostUsed(of variants: inout [CachedResource.Variant], and kept: EvictionSlot) {
+        while variants.count > settings.maxVariants {
+            var least: (index: Int, value: Value)?
+            for (index, variant) in variants.enumerated() where variant.slot != kept {
+                let value = Value(of: variant, in: queues.queue(of: variant.slot))
+                if least.map({ value < $0.value }) ?? true { least = (index, value) }
+            }
+            guard let least else { return }
+            let uses = least.value.uses
+            let variant = variants.remove(at: least.index)
+            if uses > 0 {
+                for other in variants {
+                    other.response.setFrequency(other.response.frequency - min(uses, other.response.frequency))
+                }
+            }
+            queues.giveUp(variant.slot)
+            evictions.count(least.value.isProven ? .main : .small)
+            writeOff(variant.response)
+        }
+    }
+
+    /// What a variant is worth beside others of its resource.
+    private struct Value: Comparable {
+        let uses: UInt8
+        /// Whether it has come out of probation.
+        let isProven: Bool
+        /// When it came, in nanoseconds of the monotonic clock.
+        let since: Int64
+
+        init(of variant: CachedResource.Variant, in queue: EvictionQueue) {
+            uses = variant.response.frequency
+            isProven = queue == .main
+            since = variant.response.facts.responseTime.monotonic
+        }
+
+        static func < (left: Value, right: Value) -> Bool {
+            if left.uses != right.uses { return left.uses < right.uses }
+            if left.isProven != right.isProven { return right.isProven }
+            return left.since < right.since
+        }
     }
 
     mutating func discard(_ variant: CachedResource.Variant) {

@@ -162,6 +162,8 @@ public final class StoredResponse: Sendable {
     /// What its `Vary` nominates, and what the request that caused it said there (RFC 9111 §4.1).
     public var varyRule: VaryRule { variant?.rule ?? .none }
     public var variantKey: VariantKey { variant?.key ?? .none }
+    /// Tells it from most other variants of its resource; 0 where nothing varies. Worked out with each call.
+    var variantHash: UInt32 { variant.map { UInt32(truncatingIfNeeded: $0.key.hash) } ?? 0 }
     /// The cache groups it belongs to (RFC 9875); mostly none.
     public var groups: CacheGroups? { extras?.groups }
 

@@ -75,6 +75,7 @@ import Upstream
           memory: 26MiB
           in-flight-share: 27%
           max-object-size: 28B
+          max-variants: 281
           streaming-window: 290KiB
           shards: 32
           small-queue-share: 31%
@@ -193,6 +194,7 @@ import Upstream
         all.storage.memory = 26 << 20
         all.storage.inUsePercent = 27
         all.storage.maxObjectSize = 28
+        all.storage.maxVariants = 281
         all.storage.streamingWindow = 290 << 10
         all.storage.shards = 32
         all.storage.smallQueuePercent = 31

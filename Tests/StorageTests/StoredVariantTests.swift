@@ -6,17 +6,25 @@ import Testing
 
 /// RFC 9111 §4.1.
 @Suite struct StoredVariantTests {
-    let cache = Cache()
+    let cache: Cache
+
+    init() { cache = Cache() }
+
+    private init(maxVariants: Int) { cache = Cache { $0.maxVariants = maxVariants } }
 
     private func store(_ tag: String, language: String?, vary: String? = "Accept-Language", date: Int64 = 1000) throws {
         let request = language.map { [("Accept-Language", $0)] } ?? []
-        cache.store(try #require(cache.response(vary: vary, request: request, date: date, tag: tag)), "a")
+        let outcome = cache.store(
+            try #require(cache.response(vary: vary, request: request, date: date, tag: tag)), "a")
+        #expect(outcome == .stored)
     }
 
-    private func answer(_ language: String?) -> String? {
+    private func response(_ language: String?) -> StoredResponse? {
         let request = Sample.head(language.map { [("Accept-Language", $0)] } ?? [])
-        return cache.resource("a")?.response(matching: request.view)?.tag
+        return cache.resource("a")?.response(matching: request.view)
     }
+
+    private func answer(_ language: String?) -> String? { response(language)?.tag }
 
     @Test func `each variant answers the requests it is for`() throws {
         try store("german", language: "de")
@@ -69,11 +77,62 @@ import Testing
         }
     }
 
-    @Test func `one resource has a bounded number of variants, and the oldest goes`() throws {
-        for number in 0..<100 { try store("\(number)", language: "l\(number)", date: Int64(number)) }
-        #expect(cache.resource("a")?.count == 64)
-        #expect(answer("l99") == "99" && answer("l35") == nil)
-        #expect(cache.store.numbers.responses == 64)
+    @Test func `one resource has a bounded number of variants, and never loses the one just stored`() throws {
+        let few = Self(maxVariants: 64)
+        // The newest by their dates come first.
+        for number in 0..<100 {
+            try few.store("\(number)", language: "l\(number)", date: Int64(1000 - number))
+            #expect(few.answer("l\(number)") == "\(number)")
+        }
+        #expect(few.cache.resource("a")?.count == 64)
+        #expect(few.answer("l36") == "36" && few.answer("l35") == nil)
+        #expect(few.cache.store.numbers.responses == 64 && few.cache.store.numbers.evictedFromSmall == 36)
+    }
+
+    @Test func `what is used stays while hundreds come that nobody asks for again`() throws {
+        let few = Self(maxVariants: 10)
+        for number in 0..<3 { try few.store("hot \(number)", language: "h\(number)") }
+        for number in 0..<300 {
+            if number % 50 == 0 { for hot in 0..<3 { few.response("h\(hot)")?.noteUse() } }
+            try few.store("\(number)", language: "l\(number)")
+        }
+        for hot in 0..<3 { #expect(few.answer("h\(hot)") == "hot \(hot)") }
+    }
+
+    @Test func `what was used once gives way to what is used now`() throws {
+        let few = Self(maxVariants: 10)
+        for number in 0..<10 {
+            try few.store("old \(number)", language: "o\(number)")
+            for _ in 0..<3 { few.response("o\(number)")?.noteUse() }
+        }
+        for _ in 0..<10 {
+            for number in 0..<8 {
+                if few.answer("n\(number)") == nil { try few.store("new \(number)", language: "n\(number)") }
+                few.response("n\(number)")?.noteUse()
+            }
+        }
+        for number in 0..<8 { #expect(few.answer("n\(number)") == "new \(number)") }
+    }
+
+    @Test func `of so many rules that none is remembered, those used last are kept`() throws {
+        for number in 0..<20 { try store("\(number)", language: "de", vary: "Accept-Language, x-\(number)") }
+        #expect(cache.resource("a")?.count == 8 && cache.resource("a")?.knownVary.count == 8)
+        #expect(answer("de") == "19")
+        #expect(cache.store.numbers.responses == 8)
+        cache.learn("a", vary: "Accept")
+        #expect(cache.resource("a")?.count == 7)
+    }
+
+    @Test func `a rule by which variants are chosen counts the same among many as among few`() throws {
+        for number in 0..<10 {
+            try store("\(number)", language: "l\(number)", date: Int64(number))
+            if number == 2 { try store("default", language: nil, vary: nil, date: 5000) }
+            if number == 3 { try store("both", language: "l3", vary: "Accept-Language, Accept", date: 4000) }
+            if number == 4 { try store("older", language: "l4", vary: "Accept-Language, Accept", date: 1) }
+            #expect(answer("l\(number)") == (number == 3 ? "both" : "\(number)"))
+            #expect(answer("none") == (number < 2 ? nil : "default"))
+        }
+        #expect(answer("l3") == "both" && answer("l4") == "4" && answer("l2") == "2" && answer(nil) == "default")
     }
 
     @Test(arguments: [1, 300, 4000])

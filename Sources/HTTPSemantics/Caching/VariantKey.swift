@@ -59,6 +59,39 @@ public struct VariantKey: Sendable {
     /// Bytes in it.
     public var count: Int { bytes.count }
 
+    /// Its hash; another one in each process, so that no client can aim at it.
+    public var hash: UInt64 {
+        var hash = StreamedHash()
+        let bytes = bytes.span
+        for index in 0..<bytes.count { hash.add(bytes[index]) }
+        return hash.finish()
+    }
+
+    /// The hash of the key that the request with `fields` has under `rule`. Allocates nothing, except where there are
+    /// aliases.
+    public static func hash(of fields: FieldView, under rule: VaryRule) -> UInt64 {
+        var hash = StreamedHash()
+        for nominee in rule.nominees {
+            if nominee.countsAliases, fields.firstIndex(ofAliasOf: nominee.name.span) != nil {
+                return VariantKey(fields, under: rule).hash
+            }
+            hash.add(nominee.name)
+            if let codings = nominee.codings {
+                hash.add(Self.codings)
+                hash.add(codings.names)
+            }
+            if let line = nominee.firstLine(in: fields) {
+                hash.add(Self.present)
+                var value = NominatedValue(fields, of: nominee, from: line)
+                while let byte = value.next() { hash.add(byte) }
+            } else {
+                hash.add(Self.absent)
+            }
+            hash.add(Self.end)
+        }
+        return hash.finish()
+    }
+
     /// Whether the request with `fields` has this very key under `rule`, which made the key. Allocates nothing, except
     /// where there are aliases.
     public func matches(_ fields: FieldView, under rule: VaryRule) -> Bool {
@@ -93,6 +126,30 @@ public struct VariantKey: Sendable {
 extension VariantKey: Hashable {
     public static func == (left: VariantKey, right: VariantKey) -> Bool { left.bytes == right.bytes }
     public func hash(into hasher: inout Hasher) { hasher.combine(bytes.span) }
+}
+
+/// A hash of bytes that come one at a time.
+private struct StreamedHash {
+    private var hasher = Hasher()
+    private var word: UInt64 = 0
+    private var count = 0
+
+    mutating func add(_ byte: UInt8) {
+        word = word << 8 | UInt64(byte)
+        count &+= 1
+        if count & 7 == 0 { hasher.combine(word) }
+    }
+
+    mutating func add(_ bytes: ByteSlice) {
+        let bytes = bytes.span
+        for index in 0..<bytes.count { add(bytes[index]) }
+    }
+
+    consuming func finish() -> UInt64 {
+        hasher.combine(word)
+        hasher.combine(count)
+        return UInt64(bitPattern: Int64(hasher.finalize()))
+    }
 }
 
 extension VaryRule.Nominee {

@@ -82,9 +82,13 @@ struct VariantTests {
         let matches = key.matches(presented.view, under: rule)
         let isEqual = key == VariantKey(presented.view, under: rule)
         let matchesItself = key.matches(stored.view, under: rule)
+        let (own, other) = (
+            VariantKey.hash(of: stored.view, under: rule), VariantKey.hash(of: presented.view, under: rule)
+        )
         #expect(matches == row.matches)
         #expect(isEqual == row.matches)
         #expect(matchesItself)
+        #expect(own == key.hash && (other == key.hash) == row.matches)
     }
 
     @Test(arguments: KeyTests.aliases)
@@ -99,7 +103,8 @@ struct VariantTests {
         let matches = key.matches(presented.view, under: rule)
         let isEqual = key == VariantKey(presented.view, under: rule)
         let matchesItself = key.matches(stored.view, under: rule)
-        #expect(matches == isSame && isEqual == isSame && matchesItself)
+        let hash = VariantKey.hash(of: presented.view, under: rule)
+        #expect(matches == isSame && isEqual == isSame && matchesItself && (hash == key.hash) == isSame)
         #expect(rule != strict)
     }
 
@@ -203,7 +208,8 @@ struct VariantTests {
         let key = VariantKey(first.view, under: rule)
         let (own, other) = (key.matches(first.view, under: rule), key.matches(second.view, under: rule))
         let isEqual = key == VariantKey(second.view, under: rule)
-        #expect(own && other == matches && isEqual == matches)
+        let hash = VariantKey.hash(of: second.view, under: rule)
+        #expect(own && other == matches && isEqual == matches && (hash == key.hash) == matches)
     }
 
     @Test func `who says nothing of codings is one with nobody who says something`() throws {
