@@ -194,7 +194,9 @@ struct Shard {
             let variant = variants.remove(at: least.index)
             if uses > 0 {
                 for other in variants {
-                    other.response.setFrequency(other.response.frequency - min(uses, other.response.frequency))
+                    // Read once: a client that is served at this moment may count a use.
+                    let frequency = other.response.frequency
+                    other.response.setFrequency(frequency - min(uses, frequency))
                 }
             }
             queues.giveUp(variant.slot)
