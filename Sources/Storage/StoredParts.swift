@@ -1,8 +1,8 @@
 public import Bytes
 public import HTTPSemantics
 
-/// The bytes that are there of a representation that is not there whole (RFC 9111 §3.3). Immutable; may go to any
-/// thread.
+/// The bytes that are there of a representation that is not there whole (RFC 9111 §3.3): what arrived under one strong
+/// entity tag, or one part without such a tag. Immutable; may go to any thread.
 ///
 /// ```
 /// 0        run        gap       run    run (arriving)   length

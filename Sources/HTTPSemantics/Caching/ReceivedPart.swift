@@ -8,12 +8,13 @@ public struct ReceivedPart: Sendable, Equatable {
     public let length: Int?
 
     /// `nil` where it cannot be taken for a part: it is not the range that was asked for, its content has another
-    /// length than its range, it has no strong entity tag or several parts (RFC 9111 §3.4, RFC 9110 §15.3.7).
+    /// length than its range, or it has several parts (RFC 9110 §15.3.7). It need have no strong entity tag: that
+    /// only lets it go with others (RFC 9111 §3.4).
     /// - Parameters:
     ///   - status: of the response.
     ///   - contentLength: of its content, as its framing announces it.
     public init?(_ fields: FieldView, status: Status, contentLength: Int?, asked: ByteRangeSpec) {
-        guard status == .partialContent, let tag = fields.entityTag, !tag.isWeak,
+        guard status == .partialContent,
             case .part(let range, let length)? = ContentRange(fields), contentLength ?? range.count == range.count,
             asked.isAnswered(by: range, of: length), !Self.hasSeveralParts(fields)
         else { return nil }

@@ -8,7 +8,7 @@ public enum NotStoredReason: Sendable, Hashable {
     case incremental
     /// Neither fresh for a moment nor good for anything afterwards.
     case noFreshness
-    /// A 206 that cannot be combined, or that the route does not store.
+    /// A 206 without a range, one that nobody asked for as a part, or one that the route does not store.
     case partial
     /// The operator turned storing off here.
     case cachingOff
@@ -69,9 +69,8 @@ extension ResponseFacts {
         if isForOneListener { return .doNotStore(.incremental) }
         guard isWorthKeeping else { return .doNotStore(.noFreshness) }
         guard status == .partialContent else { return .store }
-        // Only a strong validator lets parts be combined (§3.4).
-        let canCombine = contains(.hasContentRange) && contains(.hasStrongETag)
-        return policy.storesPartialContent && canCombine ? .storePart : .doNotStore(.partial)
+        // Its range is known, so it may answer for what lies in that. Whether it may be combined is another matter (§3.4).
+        return policy.storesPartialContent && contains(.hasContentRange) ? .storePart : .doNotStore(.partial)
     }
 
     /// Something that is neither fresh nor could be validated nor served stale only takes room (§3, last note).

@@ -50,7 +50,8 @@ struct FetchRequestWriter {
         if !plan.isPass {
             let validation = validationRequest(request, plan, conditions)
             if conditions == .storedAndClients, !validation.hasClientTags { conditions = .stored }
-            if validation.isEmpty, plan.parts == nil { conditions = .none }
+            // Parts need no validator: those without one are asked for again.
+            if validation.isEmpty, plan.parts == nil || plan.stored != nil { conditions = .none }
             validation.write(to: head)
             Self.appendRange(of: plan, conditions, to: head)
         }

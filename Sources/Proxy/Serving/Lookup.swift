@@ -211,7 +211,7 @@ struct Lookup {
         case .nothing:
             return nil
         case .needs(let range):
-            // A 304 may have left them a weak tag, under which nothing can be added.
+            // Without a strong tag nothing can be added (RFC 9111 §3.4): another part would take their place.
             guard mayAsk, stored.facts.contains(.hasStrongETag) else { return nil }
             return request.directives.onlyIfCached ? .notStored : .fetch(partPlan(range, .partial, of: stored))
         case .answers:
