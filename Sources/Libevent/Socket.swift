@@ -101,6 +101,7 @@ import Glibc
     /// they are left there. Does nothing if that is already so. On the loop's thread.
     public final func startReading() {
         guard unsafe readWatch == nil, !isClosed else { return }
+        unsafe departureWatch = nil
         do throws(SystemError) {
             unsafe readWatch = try Watch(loop.base, descriptor, EV_READ | EV_PERSIST, context: context(self)) {
                 _, _, context in
@@ -138,8 +139,8 @@ import Glibc
     }
 
     /// After the end of the stream, when reading has stopped and nothing waits to be written: `peerHasGone()` is called
-    /// when the peer's side is known to be closed for good, by its reset. Until `armWrite()`: whoever writes is told of
-    /// that as well. Does nothing if that is already so. On the loop's thread.
+    /// when the peer's side is known to be closed for good, by its reset. Until `armWrite()` or `startReading()`: whoever
+    /// writes or reads is told of that as well. Does nothing if that is already so. On the loop's thread.
     public final func watchForDeparture() {
         guard unsafe departureWatch == nil, unsafe writeWatch == nil, unsafe readWatch == nil, !isClosed else { return }
         do throws(SystemError) {

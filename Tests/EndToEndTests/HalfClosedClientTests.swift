@@ -105,6 +105,25 @@ import Testing
         }
     }
 
+    @Test func `a tunnel still brings it what the origin says`() throws {
+        try scenario { origin, proxy in
+            let head = Gate()
+            origin.on("/ws") { _ in
+                [
+                    .gate(head), .raw("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n"),
+                    .raw("hello"), .close,
+                ]
+            }
+            let client = try Self.ask(proxy, proxy.request("GET", "/ws", ["Connection: upgrade", "Upgrade: x"]))
+            try proxy.joined(1)
+            try Self.hasHeard(proxy)
+            head.open()
+            #expect(try client.answer().status == 101)
+            #expect(try client.bytes(5) == Array("hello".utf8))
+            #expect(client.isClosed())
+        }
+    }
+
     @Test(arguments: [false, true]) func `one that resets has gone at once`(_ hasBody: Bool) throws {
         try scenario(.whenLastLeaves("cancel")) { origin, proxy in
             origin.on("/x") { _ in

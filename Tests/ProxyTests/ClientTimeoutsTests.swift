@@ -27,6 +27,8 @@ import Testing
         // What came fast gives no more than the whole time.
         #expect(timeouts.forContent(left: timeouts.content, after: 256 << 10) == timeouts.content)
         #expect(timeouts.forContent(left: 0, after: 1) == second / 100)
+        // The process was stopped.
+        #expect(timeouts.forContent(left: -60 * second, after: 1) == second / 100)
     }
 
     @Test func `without a lowest rate any byte gives the whole time`() {

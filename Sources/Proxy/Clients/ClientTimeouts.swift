@@ -18,7 +18,7 @@ struct ClientTimeouts: Sendable {
     let linger: Int64 = 2_000_000_000
     /// How long a client that has shut its sending side is taken to be there while nothing goes out to it. Nearly all such
     /// clients have closed for good, and until something is written nothing tells them from those that only send no
-    /// more: so fetches go on for them no longer than a page takes that was not stored.
+    /// more. It is longer than most pages take that are not stored, and no origin works for nobody much longer.
     let halfClosed: Int64 = 5_000_000_000
     /// How long the end of the program waits for the first request on a connection: what was sent to it before the
     /// client could know is on its way. With the wheel's tick half a second at most.
