@@ -256,7 +256,10 @@ enum KeyTable {
         ),
         Key(
             "max-object-size", \.storage.maxObjectSize, .size(0...1 << 40),
-            "Maximum size of a stored response; never more than in-flight-share of memory."),
+            """
+            Maximum size of a stored response, its fields and about 1 KiB of bookkeeping included; never more than \
+            in-flight-share of memory.
+            """),
         Key(
             "max-variants", \.storage.maxVariants, .integer(1...4096),
             """

@@ -99,6 +99,14 @@ public struct CachedResource: Sendable {
         }
     }
 
+    /// Whether the last response whose length was not announced turned out too large to be stored.
+    public func outgrows(at now: Moment) -> Bool {
+        switch form {
+        case .only: false
+        case .snapshot(let snapshot): snapshot.markers.outgrows(at: now)
+        }
+    }
+
     /// Whether the last response under a key that several URLs share was not for all of them.
     public func leadsToOwnURL(at now: Moment) -> Bool {
         switch form {

@@ -9,9 +9,10 @@ import HTTPSemantics
 /// | `pass` | only its leader may have | fetch alone (Varnish's hit-for-pass) | is for several |
 /// | `authorization` | only its leader may have, for its field | with that field fetch alone | is for those, too |
 /// | `range` | is too large to keep | for a part ask for that, or pass | is the whole, and kept |
+/// | `size` | came with no length, and was too large to keep | are not told that it is stored | is the whole, and kept |
 /// | `unlike` | only those alike its leader may have | share with those alike | is not only for those |
 ///
-/// `unlike` says who shares, and holds beside any other. Of the others a request goes by the first, in this order, that
+/// `unlike` says who shares, `size` what clients are told, and both hold beside any other. Of the others a request goes by the first, in this order, that
 /// holds for it (`advice`): `search`, because what is stored under the key is not for it; `pass`, because that is for
 /// all, and may rule out a validation; `authorization` before `range`, because those who wait for the same part wait in
 /// vain, too, if only one may have it.
@@ -23,7 +24,7 @@ import HTTPSemantics
 public struct KeyMarkers: Sendable, Equatable {
     /// The kinds, in the order of precedence.
     enum Kind: CaseIterable {
-        case search, pass, authorization, range, unlike
+        case search, pass, authorization, range, size, unlike
     }
 
     /// What a request does when nothing stored answers it.
@@ -77,6 +78,9 @@ public struct KeyMarkers: Sendable, Equatable {
     /// Whether requests that are not alike do not share.
     func separatesRequests(at now: Moment) -> Bool { reason(.unlike, at: now) != nil }
 
+    /// Whether the last response without a length was too large to be stored.
+    func outgrows(at now: Moment) -> Bool { reason(.size, at: now) != nil }
+
     /// Whether requests look under their own URL's key.
     func leadsToOwnURL(at now: Moment) -> Bool { reason(.search, at: now) != nil }
 
@@ -115,6 +119,7 @@ extension NotSharedReason {
         case .search: .search
         case .prohibited(.authorization): .authorization
         case .range: .range
+        case .outgrown: .size
         case .unlike: .unlike
         case .method, .prohibited, .noCache, .mustRevalidate, .part, .notCacheable, .incremental, .serverError: .pass
         }
@@ -125,7 +130,9 @@ extension NotSharedReason {
     fileprivate var allowsValidation: Bool {
         switch self {
         case .noCache, .mustRevalidate, .prohibited(.authorization): true
-        case .method, .prohibited, .unlike, .range, .part, .notCacheable, .incremental, .serverError, .search: false
+        case .method, .prohibited, .unlike, .range, .outgrown, .part, .notCacheable, .incremental, .serverError,
+            .search:
+            false
         }
     }
 
@@ -136,7 +143,7 @@ extension NotSharedReason {
         // What comes without the field says nothing of what comes with it (RFC 9111 §3.5).
         case .authorization: response.contains(.allowsAuthorized)
         // A part says nothing of that, nor does a whole that is not kept.
-        case .range: keepsWhole
+        case .range, .size: keepsWhole
         case .unlike: !response.contains(.separatesRequests)
         }
     }

@@ -115,7 +115,7 @@ public final class ResponseStore: Sendable {
     ) -> StoreOutcome {
         guard response.bodyLength != nil else { return .incomplete }
         let response = response.packed(under: key)
-        guard response.size <= settings.objectLimit else { return .tooLarge }
+        guard response.objectSize <= settings.objectLimit else { return .tooLarge }
         response.setFrequency(min(StoredResponse.highestFrequency, UInt8(clamping: popularity)))
         return change(key, reserving: cost(of: response)) { shard in
             guard !self.wasInvalidated(key, since: generation, shard),
@@ -138,7 +138,7 @@ public final class ResponseStore: Sendable {
         requestTime: Moment
     ) -> StoreOutcome {
         guard let parts = response.parts, !range.isEmpty else { return .incomplete }
-        guard response.size <= settings.objectLimit else { return .tooLarge }
+        guard response.objectSize <= settings.objectLimit else { return .tooLarge }
         // What it becomes together with what is stored is known only under the lock.
         return change(key, reserving: cost(of: response) + parts.mostJoinedCharge) { shard in
             !self.wasInvalidated(key, since: generation, shard)

@@ -3,7 +3,7 @@ public enum StoreOutcome: Sendable, CaseIterable {
     case stored
     /// The key was invalidated or purged since the fetch began, or something more recent is stored.
     case outdated
-    /// Larger than `StorageSettings.objectLimit`.
+    /// Larger than `StorageSettings.objectLimit` (`StoredResponse.objectSize`).
     case tooLarge
     /// The budget is spent and nothing is left to evict.
     case noRoom

@@ -239,6 +239,39 @@ public final class StoredResponse: Sendable {
         return Charge.response + extra + fieldLines.chunk.capacity + lenders * Charge.lender
     }
 
+    /// Bytes that count against `StorageSettings.objectLimit`: of what is stored its content, its fields, and a share for
+    /// what is kept beside them, the same whether it is packed or not. Its pieces may have room to spare: what it takes in
+    /// all is `size`.
+    var objectSize: Int {
+        objectSize(content: parts?.runs.reduce(0) { $0 + $1.range.count } ?? bodyLength ?? 0)
+    }
+
+    /// The same for what is still arriving.
+    /// - Parameter content: bytes.
+    public func objectSize(content: Int) -> Int {
+        Charge.response + (parts?.runs.count ?? 0) * Charge.lender + fieldLines.count + content
+    }
+
+    /// The most that `objectSize` may come to, told by the head: what is larger than that allows is never stored, and
+    /// what is not is never too large.
+    /// - Parameters:
+    ///   - fields: of the head as it was received.
+    ///   - content: bytes that are announced.
+    ///   - partOf: the stored parts that the content goes with; it is a part itself, or the whole, where there are none.
+    public static func mostObjectSize(_ fields: FieldView, content: Int, partOf stored: StoredResponse?) -> Int {
+        // A date is added where there is none. A part has the stored fields, too.
+        var head = dateLine + (stored?.fieldLines.count ?? 0)
+        for index in fields.lines.indices {
+            // `Name: value CRLF`
+            head += fields.name(at: index).count + fields.value(at: index).count + 4
+        }
+        let content = content.addingReportingOverflow(Charge.response + Charge.lender + head)
+        return content.overflow ? .max : content.partialValue
+    }
+
+    /// `Date: Thu, 01 Jan 1970 00:00:00 GMT`, with its line end.
+    private static let dateLine = 37
+
     /// Bytes that the body accounts for itself.
     public var retained: Int {
         guard let looseBody else { return 0 }

@@ -40,6 +40,7 @@ import Testing
     }
 
     private static let fresh = "Cache-Control: max-age=60"
+    /// The most content that may be stored.
     private static let limit = 100
 
     /// All who wait and who come get it, and it is stored; unless it has no lifetime.
@@ -239,7 +240,8 @@ import Testing
         }
         return HeadDecision.on(
             facts, head.view, length: row.length, part: part, for: request, plan, policy,
-            hasPassCookie: request.hasPassCookie || row.given.contains(.passCookie), objectLimit: limit,
+            hasPassCookie: request.hasPassCookie || row.given.contains(.passCookie),
+            objectLimit: StoredResponse.mostObjectSize(head.view, content: limit, partOf: nil),
             isOutdated: row.given.contains(.outdatedGroup), wasInvalidated: wasInvalidated())
     }
 

@@ -9,8 +9,21 @@ import Testing
     /// One of each kind, in the order in which one has the word before the next; and two whose reason allows to
     /// validate.
     static let reasons: [NotSharedReason] = [
-        .search, .prohibited(.private), .noCache, .mustRevalidate, .prohibited(.authorization), .range, .unlike,
+        .search, .prohibited(.private), .noCache, .mustRevalidate, .prohibited(.authorization), .range, .outgrown,
+        .unlike,
     ]
+
+    @Test func `that a response outgrew its bound is told until one is kept, and changes nothing else`() {
+        var markers = Self.markers([.outgrown])
+        #expect(markers.outgrows(at: Self.moment(99)) && !markers.outgrows(at: Self.moment(100)))
+        let advice = markers.advice(at: Self.moment(99), hasAuthorization: true)
+        #expect(advice == .share && !markers.separatesRequests(at: Self.moment(99)))
+        let response = Sample.response(body: GrowingBody(lending: .empty)).facts
+        markers.forget(after: response, keepsWhole: false)
+        #expect(markers.outgrows(at: Self.moment(99)))
+        markers.forget(after: response, keepsWhole: true)
+        #expect(markers.isEmpty)
+    }
 
     private static func moment(_ nanosecond: Int64) -> Moment { Moment(monotonic: nanosecond, wall: 0) }
 

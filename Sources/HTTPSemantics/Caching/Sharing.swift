@@ -9,7 +9,9 @@ public enum NotSharedReason: Sendable, Hashable {
     case unlike
     /// A part of the representation, asked for by one client.
     case range
-    /// A part that cannot be kept as one: it has no strong entity tag, or is not what was asked for.
+    /// Of a length that nobody knew, and too large to be stored in the end. It says nothing of sharing: only a marker.
+    case outgrown
+    /// A part that cannot be kept as one: it is not what was asked for.
     case part
     case notCacheable
     /// The response is written as things happen, for whoever listens from its beginning, and does not say that others
@@ -29,6 +31,7 @@ public enum NotSharedReason: Sendable, Hashable {
         case .mustRevalidate: "must-revalidate"
         case .unlike: "unlike"
         case .range: "range"
+        case .outgrown: "too-large"
         case .part: "part"
         case .notCacheable: "not-cacheable"
         case .incremental: "incremental"

@@ -51,7 +51,9 @@ extension Fetch {
         if result != .noMemory, stopWaitingForMemory() { worker.shared.memoryLine.wakeFirst(.body) }
         switch result {
         case .accepted:
-            if keeping.isWhole, kept.length > worker.storage.objectLimit { stopKeepingWhole(response, kept, .tooLarge) }
+            if keeping.isWhole, response.objectSize(content: kept.length) > worker.storage.objectLimit {
+                stopKeepingWhole(response, kept, .tooLarge)
+            }
             return .taken
         case .acceptedAndFull:
             arriving.waitForReaders()
@@ -75,6 +77,8 @@ extension Fetch {
     /// Too large, or no memory: from now on only what its readers still need is kept.
     private func stopKeepingWhole(_ response: StoredResponse, _ body: GrowingBody, _ reason: StoreOutcome) {
         if arriving.willBeStored { worker.recorder.count(reason) }
+        // The next one is not said to be stored. Not before the head is out: this one was.
+        if arriving.willBeStored, reason == .tooLarge, method == .get { remember(.outgrown) }
         operation?.close()
         if keeping.isWhole { pinBeginning(of: response) }
         arriving.stopKeepingWhole()

@@ -233,7 +233,9 @@ extension Fetch: ExchangeHandler {
         guard plan.parts != nil else {
             // Later requests fetch alone: an origin that ignores ranges, or sends parts that cannot be kept, will do so
             // again.
-            let isTooLarge = status == .ok && head.head.framing.announcedLength ?? 0 > worker.storage.objectLimit
+            let size = StoredResponse.mostObjectSize(
+                head.fields, content: head.head.framing.announcedLength ?? 0, partOf: nil)
+            let isTooLarge = status == .ok && size > worker.storage.objectLimit
             if status == .partialContent || isTooLarge || (status == .rangeNotSatisfiable && leaderWasReleased) {
                 remember(speaksForOthers ? .part : .prohibited(.authorization))
             }

@@ -48,7 +48,7 @@ extension Fetch {
     func isWholeInVain(_ decision: HeadDecision) -> Bool {
         !plan.isPass && plan.range == nil && !decision.willBeStored
             && request.fields.present.contains(.range) && request.route.maxRanges > 0
-            && (decision.length ?? 0 > worker.storage.objectLimit || !decision.sharing.isForSeveral)
+            && (decision.isTooLarge || !decision.sharing.isForSeveral)
     }
 
     /// The whole is in vain, and what is wanted of it may be small: those who wait ask for that themselves, and for a
@@ -122,9 +122,18 @@ extension Fetch {
         FetchedResponse(
             response, leaderResponse: leaderResponse, source: .origin, sharing: decision.sharing,
             originStatus: head.head.status,
-            length: decision.length, willBeStored: decision.willBeStored, notStored: decision.notStored,
+            length: decision.length, willBeStored: isSureToBeStored(decision), notStored: decision.notStored,
             hasAge: head.fields.contains(.age),
             circumstances(of: response))
+    }
+
+    /// Whether clients may be told that the response is stored: nothing that is known speaks against it. Where its length
+    /// is announced there must be memory for that; where it is not, the last such response must not have been too large.
+    /// What breaks off, or is invalidated while it arrives, nobody can foresee.
+    private func isSureToBeStored(_ decision: HeadDecision) -> Bool {
+        guard decision.willBeStored else { return false }
+        guard let length = arriving.length else { return plan.resource?.outgrows(at: worker.moment) != true }
+        return length <= GrowingBody.smallestWindow || worker.shared.store.mayKeepWhole(length)
     }
 
     @inline(__always)

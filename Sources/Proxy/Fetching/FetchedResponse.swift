@@ -58,7 +58,7 @@ final class FetchedResponse: Sendable {
     let originStatus: Status?
     /// The announced length; `nil` when the body is chunked or ends with the connection.
     let length: Int?
-    /// Whether it will be stored once complete.
+    /// Whether clients are told that it is stored.
     let willBeStored: Bool
     /// Why not, as far as the head tells.
     let notStored: NotStoredReason?

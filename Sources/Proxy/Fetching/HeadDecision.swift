@@ -1,4 +1,5 @@
 import HTTPSemantics
+import Storage
 
 /// What is decided when the head of a response is there that those who wait will get: who may have it, whether it is
 /// stored, and how much of its body is kept.
@@ -10,6 +11,8 @@ struct HeadDecision {
     private(set) var notStored: NotStoredReason?
     /// What they are told, in bytes; `nil` where it is not announced, or is to be told from the parts.
     let length: Int?
+    /// Whether it is larger than what may be stored.
+    let isTooLarge: Bool
     /// How much of its body is kept at first.
     private(set) var keeping: ArrivingBody.Keeping
 
@@ -18,7 +21,7 @@ struct HeadDecision {
 
     /// Of a 304 that only the client that led gets: it has no body, and nobody asks whether it is stored.
     static let notModifiedForLeader = HeadDecision(
-        sharing: .nobody(.prohibited(.status)), notStored: nil, length: 0, keeping: .window)
+        sharing: .nobody(.prohibited(.status)), notStored: nil, length: 0, isTooLarge: false, keeping: .window)
 
     /// Decides. Not an initializer, which would retain what it is given.
     /// - Parameters:
@@ -37,7 +40,10 @@ struct HeadDecision {
         isOutdated: Bool, wasInvalidated: @autoclosure () -> Bool
     ) -> HeadDecision {
         let length = part?.range.count ?? length
-        let isTooLarge = length ?? 0 > objectLimit
+        // Of what is not announced the head alone is known to count.
+        let isTooLarge =
+            StoredResponse.mostObjectSize(fields, content: length ?? 0, partOf: part == nil ? nil : plan.parts)
+            > objectLimit
         let asked = request.facts(asking: plan.method(for: request), hasPassCookie: hasPassCookie)
         let sharing = facts.sharing(answering: asked, policy: policy)
         var notStored =
@@ -49,6 +55,7 @@ struct HeadDecision {
         if notStored == nil, wasInvalidated() { notStored = .outdated }
         return HeadDecision(
             sharing: sharing, notStored: notStored, length: part == nil ? length : nil,
+            isTooLarge: isTooLarge,
             keeping: notStored == nil ? .stored : isTooLarge ? .window : keepingUnstored(sharing))
     }
 
@@ -154,6 +161,7 @@ extension NotSharedReason {
             .part:
             true
         case .prohibited(.passCookie), .prohibited(.boundConnection), .prohibited(.requestNoStore), .method, .range,
+            .outgrown,
             .search, .unlike:
             false
         }

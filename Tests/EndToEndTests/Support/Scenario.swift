@@ -6,6 +6,14 @@ func scenario(
     _ settings: Setting..., arguments: [String] = [], sourceLocation: SourceLocation = #_sourceLocation,
     _ conversation: (_ origin: ScriptedOrigin, _ proxy: Program) throws -> Void
 ) throws {
+    try scenario(settings: settings, arguments: arguments, sourceLocation: sourceLocation, conversation)
+}
+
+/// The same with a list of settings.
+func scenario(
+    settings: [Setting], arguments: [String] = [], sourceLocation: SourceLocation = #_sourceLocation,
+    _ conversation: (_ origin: ScriptedOrigin, _ proxy: Program) throws -> Void
+) throws {
     let origin = try ScriptedOrigin()
     defer { origin.stop() }
     let proxy = try Program.serve(upstream: origin.url, settings, arguments: arguments)

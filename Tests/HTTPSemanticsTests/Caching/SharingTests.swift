@@ -329,12 +329,13 @@ struct SharingTests {
                 "vary-forwarded",
             ])
         let others: [NotSharedReason] = [
-            .method, .noCache, .mustRevalidate, .unlike, .range, .part, .notCacheable, .incremental, .serverError,
+            .method, .noCache, .mustRevalidate, .unlike, .range, .outgrown, .part, .notCacheable, .incremental,
+            .serverError,
             .search,
         ]
         #expect(
             others.map { "\($0.name)" } == [
-                "method", "no-cache", "must-revalidate", "unlike", "range", "part", "not-cacheable",
+                "method", "no-cache", "must-revalidate", "unlike", "range", "too-large", "part", "not-cacheable",
                 "incremental", "server-error",
                 "no-vary-search",
             ])
