@@ -259,6 +259,23 @@ import Testing
         }
     }
 
+    @Test func `a whole that is compressed leaves the parts that are not`() throws {
+        try scenario(.rangeMisses("part")) { origin, proxy in
+            origin.on("/x") { request in
+                guard request["accept-encoding"] == nil else {
+                    // As servers do that compress: ranges are none of theirs then.
+                    return [.answer(200, Self.fresh, "ETag: W/\"x\"", "Content-Encoding: gzip", body: "small")]
+                }
+                return [.answer(206, Self.fresh, "ETag: \"x\"", "Content-Range: bytes 0-3/100", body: "text")]
+            }
+            try proxy.get("/x", "Range: bytes=0-3")
+            #expect(try proxy.get("/x", Self.gzip, "Range: bytes=0-9").text == "small")
+            let hits = try [proxy.get("/x", Self.gzip), proxy.get("/x", "Range: bytes=0-3")]
+            #expect(hits.map(\.text) == ["small", "text"])
+            #expect(origin.count("/x") == 2)
+        }
+    }
+
     @Test func `a part of what is compressed is for those who accept it`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             origin.on("/x") { request in

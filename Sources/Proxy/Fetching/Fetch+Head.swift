@@ -230,7 +230,7 @@ extension Fetch: ExchangeHandler {
         let facts = ResponseFacts(
             status: status, fields: head.fields, requestTime: sentAt, responseTime: now, policy: request.route.policy)
         let speaksForOthers = facts.speaksForOthers(than: request)
-        guard plan.parts != nil else {
+        guard let parts = plan.parts else {
             // Later requests fetch alone: an origin that ignores ranges, or sends parts that cannot be kept, will do so
             // again.
             let size = StoredResponse.mostObjectSize(
@@ -241,7 +241,9 @@ extension Fetch: ExchangeHandler {
             }
             return false
         }
-        if status == .ok || status == .partialContent || status == .rangeNotSatisfiable {
+        // A whole that is encoded says nothing of parts that are not, which others may read.
+        let isOfOtherCoding = status == .ok && !request.varyRule(head.fields, facts).hasSameCodings(as: parts.varyRule)
+        if status == .ok && !isOfOtherCoding || status == .partialContent || status == .rangeNotSatisfiable {
             revalidation.dropParts(after: facts)
         }
         guard status == .partialContent || status == .rangeNotSatisfiable else { return false }
