@@ -17,6 +17,7 @@ PROGRAM = $(CURDIR)/.build/release/coalesced
 PACKAGES = libevent-dev libc-ares-dev pkg-config
 # The servers and clients of the end-to-end tests, each as PROGRAM:PACKAGE or PATH:PACKAGE.
 TEST_PACKAGES = gunicorn:gunicorn uvicorn:uvicorn django-admin:python3-django node:nodejs puma:puma nginx:nginx-light \
+                php:php-cli /usr/share/wordpress:wordpress mariadbd:mariadb-server \
                 /usr/lib/python3/dist-packages/requests:python3-requests
 DESTDIR ?=
 prefix ?= /usr
@@ -134,7 +135,7 @@ define install_missing
 	  fi; \
 	  $$sudo apt-get update; \
 	  $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $$missing; status=$$?; \
-	  for service in nginx varnish varnishncsa haproxy; do \
+	  for service in nginx varnish varnishncsa haproxy mariadb; do \
 	    case "$$missing " in *" $${service%ncsa}"[\ -]*) $$sudo systemctl disable $$service >/dev/null 2>&1 || true ;; esac; \
 	  done; \
 	  exit $$status; \
