@@ -81,7 +81,7 @@ import Testing
             #expect(
                 answer.text == "hello alice" && answer["cache-status"]?.hasSuffix("detail=bound-connection") == true)
             let other = try proxy.get("/page")
-            #expect(other.status == 401 && other["cache-status"]?.hasSuffix("detail=connection-challenge") == true)
+            #expect(other.status == 401 && other["cache-status"]?.hasSuffix("detail=status") == true)
             #expect(try proxy.get("/page").status == 401)
             #expect(origin.count("/page") == 6)
         }

@@ -5,8 +5,6 @@ public enum Prohibition: Sendable, CaseIterable {
     case passCookie
     /// The request went over a connection to the origin that is its client connection's own.
     case boundConnection
-    /// The response asks for credentials that hold for a connection (`FieldView.challengesConnection`).
-    case connectionChallenge
     case status
     case requestNoStore
     case noStore
@@ -22,7 +20,6 @@ public enum Prohibition: Sendable, CaseIterable {
         switch self {
         case .passCookie: "pass-cookie"
         case .boundConnection: "bound-connection"
-        case .connectionChallenge: "connection-challenge"
         case .status: "status"
         case .requestNoStore: "request-no-store"
         case .noStore: "no-store"
@@ -39,7 +36,6 @@ extension ResponseFacts {
     func prohibition(answering request: RequestFacts, policy: CachingPolicy) -> Prohibition? {
         if request.hasPassCookie { return .passCookie }
         if request.isBound { return .boundConnection }
-        if contains(.challengesConnection) { return .connectionChallenge }
         // §3: final; 206 and 304 only as far as understood, and a 304 is no response of its own.
         if status.isInformational || status == .notModified { return .status }
         // §5.2.2.3: all that caches must do with the registered ones is done here.

@@ -51,8 +51,6 @@ public struct ResponseFacts: Sendable, Equatable {
         /// It is written as things happen, and forwarded piece by piece: server-sent events, `Incremental: ?1`
         /// (RFC 10036).
         @inlinable public static var isIncremental: Self { Self(rawValue: 1 << 27) }
-        /// It asks for credentials that hold for a connection (`FieldView.challengesConnection`).
-        @inlinable public static var challengesConnection: Self { Self(rawValue: 1 << 28) }
         // Afterwards
         /// One of its cache groups was invalidated: to be validated before it is used again (RFC 9875 §3). Never
         /// stored: what an unsafe request or a purge invalidates is dropped.
@@ -114,7 +112,6 @@ public struct ResponseFacts: Sendable, Equatable {
         staleWhileRevalidate = directives.staleWhileRevalidate ?? policy.staleWhileRevalidate
         staleIfError = directives.staleIfError ?? policy.staleIfError
         flags = Self.flags(directives, fields, isTargeted: targeted != nil, hasLastModified: modified != nil, policy)
-        if fields.challengesConnection(status) { flags.insert(.challengesConnection) }
         // With a lifetime it is a hit for everybody a moment later, unless each has to ask, or nothing is ever stored.
         if lifetime == 0 || flags.contains(.noCache) || !policy.storesResponses, !policy.sharesAcrossCookies,
             !status.isServerError,

@@ -156,9 +156,8 @@ extension NotSharedReason {
     fileprivate var isRemembered: Bool {
         switch self {
         case .prohibited(.noStore), .prohibited(.private), .prohibited(.authorization), .prohibited(.setCookie),
-            .prohibited(.varyStar), .prohibited(.varyForwarded), .prohibited(.status),
-            .prohibited(.connectionChallenge), .noCache, .mustRevalidate, .notCacheable, .incremental, .serverError,
-            .part:
+            .prohibited(.varyStar), .prohibited(.varyForwarded), .prohibited(.status), .noCache, .mustRevalidate,
+            .notCacheable, .incremental, .serverError, .part:
             true
         case .prohibited(.passCookie), .prohibited(.boundConnection), .prohibited(.requestNoStore), .method, .range,
             .outgrown,

@@ -297,14 +297,12 @@ struct SharingTests {
             (401, "Proxy-Authenticate: NTLM", false), (407, "WWW-Authenticate: NTLM", false),
             (200, "WWW-Authenticate: Negotiate", false), (401, "A: b", false),
         ] as [(UInt16, String, Bool)])
-    func `a response that asks for credentials for the connection goes to nobody else, whatever it says`(
+    func `a response that asks for credentials for the connection is told from others`(
         status: UInt16, fields: String, expected: Bool
     ) {
-        let facts = facts("\(fields)\nCache-Control: public, max-age=9", status: status)
-        let sharing = facts.sharing(answering: .plainGet, policy: CachingPolicy())
-        #expect(sharing == (expected ? .nobody(.prohibited(.connectionChallenge)) : .everyone))
-        let storability = facts.storability(answering: .plainGet, answersTarget: false, policy: CachingPolicy())
-        #expect(storability == (expected ? .doNotStore(.prohibited(.connectionChallenge)) : .store))
+        let block = head(fields)
+        let found = block.view.challengesConnection(Status(status))
+        #expect(found == expected)
     }
 
     @Test(
@@ -323,7 +321,7 @@ struct SharingTests {
         let prohibited = Prohibition.allCases.map(NotSharedReason.prohibited).map { "\($0.name)" }
         #expect(
             prohibited == [
-                "pass-cookie", "bound-connection", "connection-challenge", "status", "request-no-store", "no-store",
+                "pass-cookie", "bound-connection", "status", "request-no-store", "no-store",
                 "private", "authorization", "set-cookie",
                 "vary-star",
                 "vary-forwarded",
