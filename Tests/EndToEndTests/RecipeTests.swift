@@ -2,7 +2,7 @@ import Glibc
 import Testing
 
 /// The recipes of docs/operating.md, as they stand there, with the programs they are for. `make test` installs these.
-@Suite(.scenario, .timeLimit(.minutes(2))) struct RecipeTests {
+@Suite(.scenario) struct RecipeTests {
     @Test func `gunicorn: hits, one fetch for a crowd, and a connection that is kept`() throws {
         try expectSharing("gunicorn", files: ["app.py": Self.wsgi])
     }
