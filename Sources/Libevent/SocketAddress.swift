@@ -1,4 +1,5 @@
 public import Bytes
+import CLibevent
 import Glibc
 
 /// Where a stream socket listens or connects: an IPv4 or IPv6 address with a port, or a path in the file system.
