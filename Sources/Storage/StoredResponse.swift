@@ -261,9 +261,10 @@ public final class StoredResponse: Sendable {
     public static func mostObjectSize(_ fields: FieldView, content: Int, partOf stored: StoredResponse?) -> Int {
         // A date is added where there is none. A part has the stored fields, too.
         var head = dateLine + (stored?.fieldLines.count ?? 0)
-        for index in fields.lines.indices {
-            // `Name: value CRLF`
-            head += fields.name(at: index).count + fields.value(at: index).count + 4
+        if !fields.lines.isEmpty {
+            // From the first name to behind the last value, with a line end, and a space behind each colon.
+            let (first, last) = (fields.lines[0], fields.lines[fields.lines.count - 1])
+            head += Int(last.value.upper) - Int(first.name.lower) + 2 + fields.lines.count
         }
         let content = content.addingReportingOverflow(Charge.response + Charge.lender + head)
         return content.overflow ? .max : content.partialValue

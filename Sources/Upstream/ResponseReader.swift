@@ -60,15 +60,18 @@ struct ResponseReader: ~Copyable {
     /// Likewise: whether all that the server says is that it has waited for a request long enough, and closes.
     var saysTimeIsUp: Bool { parser.head.status == .requestTimeout && !parser.head.keepsAlive && seenInterim == 0 }
 
-    /// Likewise: whether the head, which stands in `bytes`, asks for credentials that hold for the connection.
-    func challengesConnection(in bytes: Span<UInt8>) -> Bool {
-        let status = parser.head.status
-        guard status.code == 401 || status.code == 407 else { return false }
-        return parser.view(in: bytes).challengesConnection(status)
+    /// Likewise: whether the head may say something of the connection that it came on.
+    var mayHaveTerms: Bool {
+        parser.present.contains(.keepAlive) || parser.head.status.code == 401 || parser.head.status.code == 407
     }
 
-    /// Likewise: what `FieldView.keepAliveSeconds` says of the head, which stands in `bytes`.
-    func keepAliveSeconds(in bytes: Span<UInt8>) -> UInt32? { parser.view(in: bytes).keepAliveSeconds }
+    /// Likewise: for how long the server keeps the connection (`FieldView.keepAliveSeconds`), and whether it asks for
+    /// credentials that hold for the connection, by the head, which stands in `bytes`.
+    @inline(never)
+    func terms(in bytes: Span<UInt8>) -> (keepAliveSeconds: UInt32?, challengesConnection: Bool) {
+        let fields = parser.view(in: bytes)
+        return (fields.keepAliveSeconds, fields.challengesConnection(parser.head.status))
+    }
 
     /// Likewise: the head as it stands in `bytes`.
     @_lifetime(copy bytes, borrow self)

@@ -118,8 +118,7 @@ extension UpstreamConnection {
                     return fail(.closed, .idleTimeIsUp, isNoResponse: true)
                 }
                 countFinalHead()
-                if reader.use({ $0.challengesConnection(in: input.span) }) { lease.isForOneClient = true }
-                if let seconds = reader.use({ $0.keepAliveSeconds(in: input.span) }) { noteStatedTime(seconds) }
+                if reader.use({ $0.mayHaveTerms }) { noteTerms(reader.use { $0.terms(in: input.span) }) }
                 reader.use { exchange.received(final: $0.head(in: input.span)) }
                 guard phase == .leased else { return }
                 input.consume(length)
@@ -137,6 +136,11 @@ extension UpstreamConnection {
                 return complete(trailers: trailers)
             }
         }
+    }
+
+    private func noteTerms(_ terms: (keepAliveSeconds: UInt32?, challengesConnection: Bool)) {
+        if terms.challengesConnection { lease.isForOneClient = true }
+        if let seconds = terms.keepAliveSeconds { noteStatedTime(seconds) }
     }
 
     /// One that came before all of the request was sent kept nobody waiting for it.

@@ -33,12 +33,6 @@ public final class UpstreamPool {
             let count = openTo[address, default: 0] + change
             openTo[address] = count == 0 ? nil : count
         }
-
-        /// Where the one to `address`, or of all, stands that became idle last.
-        func latestIdle(at address: SocketAddress?) -> Int? {
-            guard let address else { return idle.indices.last }
-            return idle.lastIndex { $0.address == address }
-        }
     }
 
     /// The settings of the origin.
@@ -151,7 +145,9 @@ public final class UpstreamPool {
         if now >= looksAgainAt { lookAgain() }
         let connection = servers.use { servers -> UpstreamConnection? in
             // Where that one is too old, so are the others.
-            guard let place = servers[server].latestIdle(at: address) else { return nil }
+            var place = servers[server].idle.count - 1
+            if let address { place = servers[server].idle.lastIndex { $0.address == address } ?? -1 }
+            guard place >= 0 else { return nil }
             let last = servers[server].idle[place]
             guard now < last.deadline.time else { return nil }
             let idle = now - last.idleSince
@@ -161,6 +157,7 @@ public final class UpstreamPool {
                 last.isKnownOpen = true
                 return nil
             }
+            if address == nil { return servers[server].idle.removeLast() }
             return servers[server].idle.remove(at: place)
         }
         if connection != nil { idleCount -= 1 }

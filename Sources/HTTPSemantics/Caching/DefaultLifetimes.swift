@@ -6,26 +6,40 @@ public struct DefaultLifetimes: Sendable, Equatable {
         /// The status of the response.
         public var status: Status
         /// How long it is fresh.
-        public var duration: Duration
+        public var duration: Duration { .nanoseconds(nanoseconds) }
+        fileprivate let nanoseconds: Int64
 
         /// The lifetime for `status`.
-        public init(_ status: Status, _ duration: Duration) { (self.status, self.duration) = (status, duration) }
+        public init(_ status: Status, _ duration: Duration) {
+            (self.status, nanoseconds) = (status, DefaultLifetimes.nanoseconds(of: duration))
+        }
     }
 
     /// The statuses with a lifetime of their own.
     public var named: [Lifetime] = []
     /// The lifetime for all other statuses.
-    public var other: Duration
+    public var other: Duration {
+        get { .nanoseconds(otherNanoseconds) }
+        set { otherNanoseconds = Self.nanoseconds(of: newValue) }
+    }
+    // Every response asks for it, and a `Duration` counts in 128 bits.
+    private var otherNanoseconds: Int64
 
     /// None, unless some are given.
-    public init(_ named: [Lifetime] = [], other: Duration = .zero) { (self.named, self.other) = (named, other) }
+    public init(_ named: [Lifetime] = [], other: Duration = .zero) {
+        (self.named, otherNanoseconds) = (named, Self.nanoseconds(of: other))
+    }
+
+    private static func nanoseconds(of duration: Duration) -> Int64 {
+        let (seconds, attoseconds) = duration.components
+        return seconds &* 1_000_000_000 &+ attoseconds / 1_000_000_000
+    }
 
     /// The lifetime of a response with `status`, in nanoseconds. A 206 is part of a 200 (RFC 9111 §3.3).
     func nanoseconds(for status: Status) -> Int64 {
+        if named.isEmpty { return otherNanoseconds }
         let status = status == .partialContent ? .ok : status
-        let duration = named.first { $0.status == status }?.duration ?? other
-        let (seconds, attoseconds) = duration.components
-        return seconds &* 1_000_000_000 &+ attoseconds / 1_000_000_000
+        return named.first { $0.status == status }?.nanoseconds ?? otherNanoseconds
     }
 
     /// Whether a response with `status` has one though it says nothing at all, not even `public`: where a guess would be

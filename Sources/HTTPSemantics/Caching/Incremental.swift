@@ -5,6 +5,7 @@ extension FieldView {
     /// Whether the sender asks for that: `Incremental: ?1` (RFC 10036). Anything but one Boolean is as if the field were
     /// not there; its parameters say nothing.
     public var asksForIncrementalForwarding: Bool {
+        guard contains(.other) else { return false }
         var asks = false
         var hasLine = false
         // It is no `KnownField`: only messages that are forwarded are looked at.
@@ -23,19 +24,23 @@ extension FieldView {
     /// Whether a response with these fields is written as things happen: its sender says so, or its media type does
     /// (server-sent events; what a camera sends).
     var isIncremental: Bool {
-        if let value = firstValue(of: .contentType) {
-            let type = value.withoutParameters()
-            if type.isEqualIgnoringCase(to: "text/event-stream")
-                || type.isEqualIgnoringCase(to: "multipart/x-mixed-replace")
-            {
-                return true
-            }
+        if let value = firstValue(of: .contentType),
+            value.isMediaType("text/event-stream") || value.isMediaType("multipart/x-mixed-replace")
+        {
+            return true
         }
         return asksForIncrementalForwarding
     }
 }
 
 extension Span<UInt8> {
+    /// Whether it is the media type `type`, with whatever parameters. Ends at the first byte that differs.
+    fileprivate func isMediaType(_ type: StaticString) -> Bool {
+        let length = type.utf8CodeUnitCount
+        return count >= length && extracting(0..<length).isEqualIgnoringCase(to: type)
+            && withoutParameters().count == length
+    }
+
     /// What stands before the first `;`, without white space behind it.
     @_lifetime(copy self)
     fileprivate func withoutParameters() -> Span<UInt8> {

@@ -6,7 +6,8 @@ import Bytes
 extension FieldView {
     /// Whether the request carries credentials for its connection.
     public var hasConnectionCredentials: Bool {
-        namesConnectionScheme(.authorization) || namesConnectionScheme(.proxyAuthorization)
+        guard !present.isDisjoint(with: FieldSet(.authorization, .proxyAuthorization)) else { return false }
+        return namesConnectionScheme(.authorization) || namesConnectionScheme(.proxyAuthorization)
     }
 
     /// Whether a response with this status asks for such credentials.

@@ -44,6 +44,9 @@ public struct ResponseHeadParser: ~Copyable, Sendable {
         section.reset()
     }
 
+    /// The known fields that occur at least once among those read so far.
+    public var present: FieldSet { section.present }
+
     /// The fields read so far. `bytes` are those last given to `parse`.
     @_lifetime(copy bytes, borrow self)
     public func view(in bytes: Span<UInt8>) -> FieldView {

@@ -21,7 +21,8 @@ extension Transaction {
             if joinLargerPart(plan) { return }
         }
         // Joining costs a cursor; only a new fetch needs memory.
-        if worker.isOverloaded, fetches.operation(for: plan.key, as: FetchOperation.self) == nil {
+        let isOverloaded = worker.isOverloaded
+        if isOverloaded, fetches.operation(for: plan.key, as: FetchOperation.self) == nil {
             worker.notices.overloaded(worker.shared)
             return meets(.memory)
         }
@@ -37,7 +38,7 @@ extension Transaction {
         let result = fetches.enqueue(
             plan.key, waiter: waiter, priority: .normal,
             // A new fetch needs memory.
-            replacesFull: worker.settings.coalescing.whenExceeded == .pass && !worker.isOverloaded,
+            replacesFull: worker.settings.coalescing.whenExceeded == .pass && !isOverloaded,
             unless: { () -> Superseded? in
                 store.resource(request.key) != resource || worker.hasLearnt(about: request) ? .snapshot : nil
             },
