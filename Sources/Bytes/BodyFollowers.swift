@@ -1,11 +1,11 @@
-/// Who is to be told that there is more of a body, or its end: each once until it has looked.
+/// The followers of a body. Each is notified once of new bytes or of the end, and again only after `rearm`.
 struct BodyFollowers: Sendable {
     typealias Notice = @Sendable () -> Void
 
     private struct Follower: Sendable {
         let id: Int
         let notify: Notice
-        /// A notice is on its way: no second one until the follower has looked.
+        /// A notice is on its way: no second one is sent until `rearm`.
         var isPending = false
     }
 
@@ -13,7 +13,7 @@ struct BodyFollowers: Sendable {
 
     mutating func add(id: Int, _ notify: @escaping Notice) { followers.append(Follower(id: id, notify: notify)) }
 
-    /// The follower is about to look.
+    /// The follower is about to read: it may be notified again.
     mutating func rearm(id: Int) {
         if let index = followers.firstIndex(where: { $0.id == id }) { followers[index].isPending = false }
     }

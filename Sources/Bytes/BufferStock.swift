@@ -1,14 +1,14 @@
-/// Buffers lent to connections while they read, so that a waiting one holds none. One per loop.
+/// Buffers lent to connections while they read, so that a waiting connection holds none. Each loop has one stock.
 public final class BufferStock {
-    /// Without the run-time exclusivity check, which was most of the cost of lending: nothing here calls out while it
-    /// changes.
+    /// Exempt from the run-time exclusivity check, which was most of the cost of lending: no method calls out while it
+    /// changes the list.
     @exclusivity(unchecked) private var free: [ByteBuffer] = []
     private let bufferCapacity: Int
     private let most: Int
 
     /// - Parameters:
-    ///   - bufferCapacity: bytes a lent buffer begins with.
-    ///   - most: unused buffers kept; a burst's surplus is freed.
+    ///   - bufferCapacity: the capacity, in bytes, with which a lent buffer begins.
+    ///   - most: how many unused buffers are kept; the surplus of a burst is freed.
     public init(bufferCapacity: Int, most: Int) {
         self.bufferCapacity = bufferCapacity
         self.most = most
@@ -18,7 +18,7 @@ public final class BufferStock {
     /// An empty buffer.
     public func lend() -> ByteBuffer { unsafe free.popLast() ?? ByteBuffer(capacity: bufferCapacity) }
 
-    /// Takes a buffer back. One of another size is let go: it was for an exception, or grew for one.
+    /// Takes a buffer back. A buffer of another capacity is freed: it was made for an exception, or grew for one.
     public func takeBack(_ buffer: ByteBuffer) {
         guard unsafe free.count < most, buffer.capacity == bufferCapacity else { return }
         buffer.removeAll()

@@ -1,13 +1,14 @@
 /// A growable stretch of bytes with one owner: appended at the end, consumed at the front.
 ///
-/// Used for what is being read from a socket and for heads being built. Not `Sendable`: it lives on one loop.
-/// Capacity is kept when it is emptied, so that a buffer in use does not allocate.
+/// Used for bytes read from a socket and for heads being built. Not `Sendable`: a buffer lives on one loop. An emptied
+/// buffer keeps its capacity, so that a buffer in use does not allocate.
 @safe public final class ByteBuffer {
-    /// Exempt from the run-time exclusivity check, which cost a hit a quarter of its instructions. What the check would
-    /// find cannot be: no method of the region calls out, and only `withFreeSpace` lends memory, between two accesses.
+    /// Exempt from the run-time exclusivity check, which cost a hit a quarter of its instructions. The conflicts that
+    /// it looks for cannot occur: no method of the region calls out, and only `withFreeSpace` lends memory, between two
+    /// accesses.
     @exclusivity(unchecked) @usableFromInline var region: ByteRegion
 
-    /// - Parameter capacity: bytes it holds before it grows.
+    /// - Parameter capacity: the bytes that the buffer holds before it grows.
     public init(capacity: Int) { unsafe region = ByteRegion(capacity: capacity) }
 
     /// Bytes of memory held.
@@ -26,10 +27,10 @@
         }
     }
 
-    /// Gives up the first `count` bytes.
+    /// Removes the first `count` bytes.
     public func consume(_ count: Int) { unsafe region.consume(count) }
 
-    /// Forgets the bytes and keeps the memory.
+    /// Removes all bytes and keeps the memory.
     public func removeAll() { unsafe region.removeAll() }
 
     /// Drops everything after the first `count` bytes.
@@ -38,7 +39,7 @@
     /// Makes room for `count` more bytes.
     public func reserve(_ count: Int) { unsafe region.reserve(count) }
 
-    /// Lets `fill` write into at least `minimum` free bytes; it returns how many it wrote. It must not touch the
+    /// Calls `fill` with at least `minimum` free bytes. `fill` returns how many bytes it wrote, and must not touch the
     /// buffer.
     @unsafe
     public func withFreeSpace<E: Error>(
@@ -50,8 +51,8 @@
         return written
     }
 
-    /// Appends one byte. Like all that append, it makes room where there is none: what was lent of the bytes is gone
-    /// then.
+    /// Appends one byte. Like every append, this may move the bytes to larger memory: spans lent before are then
+    /// invalid.
     @inlinable
     public func append(_ byte: UInt8) { unsafe region.append(byte) }
 
@@ -78,7 +79,7 @@
     /// Appends a copy of the slice's bytes.
     public func append(_ slice: ByteSlice) { append(slice.span) }
 
-    /// The UTF-8 bytes of `text`. Not for the hot path.
+    /// Appends the UTF-8 bytes of `text`. Not for the hot path.
     public func append(string text: String) {
         let bytes = text.utf8
         append(bytes.span)

@@ -1,8 +1,9 @@
-/// The memory of a `ByteBuffer` and what of it is in use. Uniquely owned; all of its work is done here.
+/// The memory of a `ByteBuffer`, and the range of it that is in use. The buffer is its only owner, and leaves all work
+/// to it.
 ///
-/// What appends is inlinable, so that appending a literal is a few stores where it is written.
+/// The appending methods are inlinable, so that appending a literal compiles to a few stores at the place of the call.
 @safe @usableFromInline struct ByteRegion: ~Copyable {
-    /// Memory of an object, which the region alone refers to: bare memory is allocated aligned, which takes several
+    /// An object's memory, referenced by this region alone. Bare memory would be allocated aligned, which takes several
     /// times as long.
     private var memory: ManagedBuffer<Void, UInt8>
     /// The first of `capacity` bytes of `memory`, which never move.
@@ -59,12 +60,12 @@
         upper = held
     }
 
-    /// What may be written after what is used.
+    /// The memory after the used bytes, free for writing.
     var free: UnsafeMutableRawBufferPointer {
         unsafe UnsafeMutableRawBufferPointer(start: base + upper, count: capacity &- upper)
     }
 
-    /// `count` bytes of `free` were written.
+    /// Counts the first `count` bytes of `free` as used. They must have been written.
     mutating func filled(_ count: Int) {
         precondition(count >= 0 && count <= capacity - upper, "more written than fits")
         upper &+= count
@@ -84,14 +85,14 @@
         upper &+= count
     }
 
-    /// `bytes` with their ASCII letters in lower case.
+    /// Appends `bytes` with their ASCII letters in lower case.
     mutating func append(lowercasing bytes: UnsafePointer<UInt8>, count: Int) {
         reserve(count)
         for index in 0..<count { unsafe base[upper &+ index] = bytes[index].lowercasedASCII }
         upper &+= count
     }
 
-    /// Appends `number` with zeroes in front where it has less than `width` digits.
+    /// Appends `number` in decimal digits, with leading zeroes if it has fewer than `width` digits.
     @inline(__always)
     mutating func append(decimal number: UInt64, width: Int) {
         if number < 10, width <= 1 { return append(0x30 &+ UInt8(truncatingIfNeeded: number)) }
@@ -108,7 +109,7 @@
             append(UInt8(ascii: "."))
             return appendDigits(of: rest, width: 6)
         }
-        // `s0rrrrrr`, and then the point in the place of the second digit.
+        // Writes `s0rrrrrr`, then replaces the second digit by the point.
         appendDigits(of: seconds &* 10_000_000 &+ rest, width: 8)
         unsafe base[upper &- 7] = UInt8(ascii: ".")
     }
@@ -118,7 +119,7 @@
         appendDigits(of: number % 100_000_000, width: 8)
     }
 
-    /// Appends up to four digits, with zeroes in front where there are less than `width`.
+    /// Appends up to four digits, with leading zeroes if there are fewer than `width`.
     /// - Parameters:
     ///   - number: below 10,000.
     ///   - width: at most 4.
@@ -135,9 +136,9 @@
         upper &+= 4 &- skipped
     }
 
-    /// Eight digits at once, without a loop: the number is halved into groups of four, two and one digits, all groups
-    /// in one word, the first in its lowest bytes. Multiplying and shifting divides the small numbers of all groups
-    /// together.
+    /// Appends up to eight digits at once, without a loop: the number is halved into groups of four digits, then two,
+    /// then one. All groups are in one word, the first in its lowest bytes. A multiplication and a shift divide the
+    /// small numbers of all groups together.
     /// - Parameters:
     ///   - number: below 100,000,000.
     ///   - width: at most 8.

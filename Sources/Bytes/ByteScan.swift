@@ -1,7 +1,7 @@
-/// Looking for the first byte that does not belong, eight at a time. What a field value or a request target may not
-/// hold is also what ends it, so one scan finds the end and tells that everything before it is allowed.
+/// Scans for the first byte outside a set, eight bytes at a time. The bytes that a field value or a request target may
+/// not contain also end it, so one scan finds the end and proves that every byte before it is allowed.
 extension Span where Element == UInt8 {
-    /// The first index at or after `start` of a byte that no field value holds: CTL except HTAB (RFC 9110 §5.5).
+    /// The first index at or after `start` of a byte that no field value contains: CTL except HTAB (RFC 9110 §5.5).
     @inlinable
     public func firstIndexOutsideFieldValue(from start: Int) -> Int? {
         firstIndex(from: start) { word in
@@ -11,8 +11,8 @@ extension Span where Element == UInt8 {
         }
     }
 
-    /// The first index at or after `start` of a byte that no token holds, which is what field names are made of (RFC
-    /// 9110 §5.6.2).
+    /// The first index at or after `start` of a byte that no token contains. Field names are tokens (RFC 9110 §5.1,
+    /// §5.6.2).
     @inlinable
     public func firstIndexOutsideToken(from start: Int) -> Int? {
         firstIndex(from: start) { word in
@@ -22,7 +22,7 @@ extension Span where Element == UInt8 {
         }
     }
 
-    /// Whether there are only letters, digits and hyphens, as in nearly all names of fields.
+    /// Whether all bytes are letters, digits or hyphens, as in nearly all field names.
     @inlinable
     public var isPlainName: Bool {
         if hasOnlyLettersAndHyphens { return true }
@@ -30,7 +30,7 @@ extension Span where Element == UInt8 {
         return true
     }
 
-    /// Whether it is so, of at least eight bytes; false of fewer.
+    /// Whether all bytes are letters or hyphens. False if there are fewer than eight bytes.
     @inlinable
     var hasOnlyLettersAndHyphens: Bool {
         let total = count
@@ -49,7 +49,7 @@ extension Span where Element == UInt8 {
         }
     }
 
-    /// The first index at or after `start` of a byte that no request target holds: outside printable ASCII, or `#`.
+    /// The first index at or after `start` of a byte that no request target contains: outside printable ASCII, or `#`.
     @inlinable
     public func firstIndexOutsideTarget(from start: Int) -> Int? {
         firstIndex(from: start) { word in
@@ -59,8 +59,8 @@ extension Span where Element == UInt8 {
         }
     }
 
-    /// The first index at or after `start` of a byte that may not stand between quotes in a line of a log as it is:
-    /// below `first`, outside printable ASCII, `"` or `\`.
+    /// The first index at or after `start` of a byte that must be escaped between the quotes of a log line: below
+    /// `first`, outside printable ASCII, `"` or `\`.
     @inlinable
     public func firstIndexOutsideQuotes(from start: Int, printableFrom first: UInt8) -> Int? {
         firstIndex(from: start) { word in
@@ -71,9 +71,9 @@ extension Span where Element == UInt8 {
     }
 
     /// - Parameters:
-    ///   - suspects: marks, by its top bit, each of eight bytes that may be looked for; it may mark more, but none
-    ///     less.
-    ///   - isWanted: decides.
+    ///   - suspects: marks, by its top bit, each of eight bytes that may be wanted; it may mark too many, but never too
+    ///     few.
+    ///   - isWanted: decides about one byte.
     @inlinable @inline(__always)
     func firstIndex(from start: Int, _ suspects: (UInt64) -> UInt64, whose isWanted: (UInt8) -> Bool) -> Int? {
         let total = count
@@ -100,7 +100,7 @@ extension Span where Element == UInt8 {
 }
 
 extension UInt8 {
-    /// `tchar`: what method and field names are made of (RFC 9110 §5.6.2).
+    /// `tchar`: the characters of methods and field names (RFC 9110 §5.6.2).
     @inlinable @inline(__always)
     public var isToken: Bool {
         // ! # $ % & ' * + - . 0-9, then A-Z ^ _ ` a-z | ~
@@ -116,14 +116,14 @@ extension UInt8 {
     public var isPlainInName: Bool { (self | 0x20) &- 0x61 < 26 || self &- 0x30 < 10 || self == 0x2d }
 }
 
-/// Marks stand in the top bits of bytes; the bits below mean nothing. A borrow or a carry between bytes can mark a byte
-/// above one that is rightly marked; the lowest mark is always right, and none is missing.
+/// A mark is the top bit of a byte; the bits below mean nothing. A borrow or a carry between bytes can wrongly mark a
+/// byte above a rightly marked one. The lowest mark is always right, and no mark is missing.
 extension UInt64 {
     @inlinable @inline(__always)
     static func repeating(_ byte: UInt8) -> UInt64 { 0x0101_0101_0101_0101 &* UInt64(byte) }
 
-    /// Marks bytes outside ASCII, below `first`, and DEL. Below `first`, the difference borrows into the top bit; for
-    /// DEL and above, the sum sets it, but for what the difference marks already.
+    /// Marks bytes outside ASCII, below `first`, and DEL. For bytes below `first`, the difference borrows into the top
+    /// bit. For DEL and above, the sum sets the top bit, except where the difference has set it.
     @inlinable @inline(__always)
     func bytesNotPrintable(from first: UInt8) -> UInt64 { (self &- .repeating(first)) | (self &+ .repeating(1)) }
 
@@ -133,7 +133,8 @@ extension UInt64 {
         return (difference &- .repeating(1)) & ~difference
     }
 
-    /// Letters of either case and `-`, exactly: nothing carries, since each byte is summed with its top bit cleared.
+    /// Marks letters of either case and `-`, exactly: no sum carries into the next byte, since each byte is summed with
+    /// its top bit cleared.
     @inlinable @inline(__always)
     var lettersAndHyphens: UInt64 {
         let lowercase = (self | .repeating(0x20)) & .repeating(0x7f)

@@ -43,7 +43,8 @@ extension Span where Element == UInt8 {
         }
     }
 
-    /// Whether `text` stands at `index`. What it is compared with is part of the code, so that it costs a word or two.
+    /// Whether the bytes of `text` stand at `index`. The text is a constant in the code, so that the comparison costs a
+    /// word or two.
     @inlinable @inline(__always)
     public func holds(_ text: StaticString, at index: Int) -> Bool {
         let total = text.utf8CodeUnitCount
@@ -55,22 +56,22 @@ extension Span where Element == UInt8 {
         }
     }
 
-    /// Whether the bytes begin with those of `text`.
+    /// Whether the bytes begin with `text`.
     @inlinable
     public func hasPrefix(_ text: StaticString) -> Bool { holds(text, at: 0) }
 
-    /// Whether the bytes begin with those of `lowercase`, as `isEqualIgnoringCase` compares them.
+    /// Whether the bytes begin with `lowercase`, compared as in `isEqualIgnoringCase`.
     @inlinable
     public func hasPrefixIgnoringCase(_ lowercase: StaticString) -> Bool {
         extracting(first: lowercase.utf8CodeUnitCount).isEqualIgnoringCase(to: lowercase)
     }
 
-    /// Whether the bytes are those of `text`.
+    /// Whether the bytes are the UTF-8 bytes of `text`.
     @inlinable
     public func isEqual(to text: StaticString) -> Bool { isEqual(to: text.bytes) }
 
-    /// Whether the bytes are those of `lowercase`, ASCII letters of either case being the same here.
-    /// `lowercase` must hold no capital letters.
+    /// Whether the bytes are the UTF-8 bytes of `lowercase`, ignoring the case of ASCII letters. `lowercase` must
+    /// contain no capital letters.
     @inlinable
     public func isEqualIgnoringCase(to lowercase: StaticString) -> Bool {
         let total = count
@@ -83,7 +84,7 @@ extension Span where Element == UInt8 {
         }
     }
 
-    /// Whether both hold the same bytes, ASCII letters of either case being the same.
+    /// Whether both hold the same bytes, ignoring the case of ASCII letters.
     @inlinable
     public func isEqualIgnoringCase(to other: Span<UInt8>) -> Bool {
         let total = count
@@ -111,7 +112,7 @@ extension Span where Element == UInt8 {
 }
 
 extension UnsafeRawPointer {
-    /// Whether the `count` bytes here and at `other` are the same, ASCII letters of either case being the same.
+    /// Whether the `count` bytes here and at `other` are the same, ignoring the case of ASCII letters.
     @usableFromInline
     func isEqualIgnoringCase(to other: UnsafeRawPointer, count: Int) -> Bool {
         guard count >= 8 else {
@@ -139,7 +140,7 @@ extension UnsafeRawPointer {
         }
     }
 
-    /// Whether the `count` bytes from here on are those from `other` on. There are as many of either.
+    /// Whether the `count` bytes here and at `other` are the same. Both places must have `count` bytes.
     @inlinable @inline(__always)
     func isEqual(to other: UnsafeRawPointer, count: Int) -> Bool {
         guard count >= 8 else {
@@ -170,7 +171,8 @@ extension UnsafeRawPointer {
         }
     }
 
-    /// The first and the last four of `count` bytes, which may overlap: all of four to eight bytes in one word.
+    /// The first four and the last four of `count` bytes, which may overlap: of four to eight bytes, all are in the one
+    /// word.
     @inlinable @inline(__always)
     func ends(of count: Int) -> UInt64 {
         // In bounds where `count` is at least 4.
@@ -181,7 +183,7 @@ extension UnsafeRawPointer {
 }
 
 extension UInt64 {
-    /// Eight bytes, each ASCII capital letter among them made small.
+    /// The eight bytes, with ASCII capital letters in lower case.
     @inlinable
     var lowercasedASCIIBytes: UInt64 {
         let ones: UInt64 = 0x0101_0101_0101_0101
@@ -195,7 +197,7 @@ extension UInt64 {
 }
 
 extension UInt8 {
-    /// The byte, an ASCII capital letter made small.
+    /// The byte, in lower case if it is an ASCII capital letter.
     @inlinable
     public var lowercasedASCII: UInt8 { self &- 0x41 < 26 ? self | 0x20 : self }
 }

@@ -1,6 +1,6 @@
-/// Immutable bytes: a range of a chunk, kept alive by reference. Copying one copies no bytes.
+/// Immutable bytes: a range of a chunk, kept alive by reference. Copying a slice copies no bytes.
 public struct ByteSlice: Sendable {
-    /// The memory it stands in, kept alive by it.
+    /// The memory that holds the bytes; the slice keeps it alive.
     public let chunk: Chunk
     @usableFromInline let offset: UInt32
     @usableFromInline let length: UInt32
@@ -34,13 +34,13 @@ public struct ByteSlice: Sendable {
         self.init(copying: Array(text.utf8).span)
     }
 
-    /// No bytes, in a chunk that all share.
+    /// No bytes, in a chunk that all empty slices share.
     public static let empty = ByteSlice(Chunk(capacity: 0), 0..<0)
 
-    /// Bytes.
+    /// The number of bytes.
     @inlinable public var count: Int { Int(length) }
     @inlinable public var isEmpty: Bool { length == 0 }
-    /// Where it lies in its chunk.
+    /// The offset of the first byte in the chunk.
     @inlinable public var start: Int { Int(offset) }
     @inlinable public var end: Int { Int(offset) + Int(length) }
 
@@ -68,18 +68,18 @@ extension ByteSlice: Hashable {
     }
 
     public func hash(into hasher: inout Hasher) {
-        // Only read, while it is lent.
+        // The closure only reads the bytes, while they are lent.
         unsafe span.withUnsafeBytes { unsafe hasher.combine(bytes: $0) }
     }
 }
 
 extension String {
-    /// The bytes read as UTF-8, with replacement characters where they are not. For logs and tests.
+    /// The bytes read as UTF-8, with replacement characters for invalid sequences. For logs and tests.
     public init(_ slice: ByteSlice) {
         self.init(slice.span)
     }
 
-    /// The bytes read as UTF-8, with replacement characters where they are not. For logs and tests.
+    /// The bytes read as UTF-8, with replacement characters for invalid sequences. For logs and tests.
     public init(_ span: Span<UInt8>) {
         self = unsafe span.withUnsafeBufferPointer { unsafe String(decoding: $0, as: UTF8.self) }
     }

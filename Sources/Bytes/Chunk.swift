@@ -1,16 +1,16 @@
 /// A block of memory of fixed capacity that never moves, shared by reference.
 ///
-/// A chunk has one writer. It appends after what it has already published and never touches published bytes
-/// again; everybody else reads only ranges that reached them through some synchronisation (a mutex, a mailbox,
-/// an acquiring load), so a chunk needs no lock of its own. That is the invariant behind `@unchecked Sendable`.
+/// A chunk has one writer, which appends after the bytes that it has published and never changes published bytes.
+/// Readers read only ranges that reached them through some synchronisation (a mutex, a mailbox, an acquiring load), so
+/// a chunk needs no lock of its own. That is the invariant behind `@unchecked Sendable`.
 public struct Chunk: @unchecked Sendable {
     @usableFromInline let memory: ManagedBuffer<Void, UInt8>
     @usableFromInline let size: UInt32
 
-    /// Bytes that fit in. Fixed at creation.
+    /// The size in bytes, fixed at creation.
     @inlinable public var capacity: Int { Int(size) }
 
-    /// - Parameter capacity: bytes, less than 4 GiB. They are not accounted for here: the owner reserves for them
+    /// - Parameter capacity: bytes, less than 4 GiB. The chunk does not account for them: its owner reserves them
     ///   (`MemoryBudget`).
     public init(capacity: Int) {
         size = UInt32(capacity)
@@ -28,7 +28,8 @@ public struct Chunk: @unchecked Sendable {
         return unsafe _overrideLifetime(span, borrowing: self)
     }
 
-    /// Copies `source` to `offset`. Only the chunk's one writer calls this, and only after what it published.
+    /// Copies `source` to `offset`. Only the chunk's one writer calls this, and only for an offset behind the published
+    /// bytes.
     @inlinable
     public func write(_ source: Span<UInt8>, at offset: Int) {
         precondition(offset >= 0 && source.count <= capacity - offset, "a write outside its chunk")
@@ -40,7 +41,8 @@ public struct Chunk: @unchecked Sendable {
         }
     }
 
-    /// Copies plain values to `offset`, which suits their alignment as the chunk's start does. As `write(_:at:)`.
+    /// Copies plain values to `offset`, which must be a multiple of their alignment; the chunk's start is always
+    /// aligned for them. The rules of `write(_:at:)` apply.
     @inlinable
     public func write<Value: BitwiseCopyable>(values: Span<Value>, at offset: Int) {
         precondition(
@@ -55,7 +57,7 @@ public struct Chunk: @unchecked Sendable {
         }
     }
 
-    /// `count` values from `offset` on, which the caller knows to have been written there as such, and published.
+    /// `count` values from `offset` on. The caller knows that values of this type were written there, and published.
     @inlinable @inline(__always)
     @_lifetime(borrow self)
     public func values<Value: BitwiseCopyable>(_ type: Value.Type, at offset: Int, count: Int) -> Span<Value> {

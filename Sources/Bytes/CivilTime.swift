@@ -6,7 +6,7 @@ public struct CivilDate: Sendable, Equatable {
     public let month: Int
     public let day: Int
 
-    /// `nil` if there is no such day.
+    /// `nil` if the calendar has no such day.
     @inlinable
     public init?(year: Int, month: Int, day: Int) {
         let leap = year % 4 == 0 && (year % 100 != 0 || year % 400 == 0)

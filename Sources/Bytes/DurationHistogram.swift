@@ -1,16 +1,16 @@
 import Synchronization
 
-/// How many durations fell into each bucket, and their sum: a histogram in the buckets of the metrics page.
+/// The number of durations in each bucket, and their sum: a histogram in the buckets of the metrics page.
 ///
 /// One thread adds, any thread reads. With a single writer a plain load and store is enough, so adding costs no locked
 /// instruction; readers see each number whole, but not all numbers at one moment.
 public struct DurationHistogram: ~Copyable, Sendable {
-    /// One for each bucket, and behind them the sum.
+    /// One number for each bucket, and after them the sum.
     private let cells: InlineArray<20, Atomic<UInt64>> = .init { _ in Atomic<UInt64>(0) }
 
     public init() {}
 
-    /// Adds one. On the one thread that adds: a second writer would lose counts.
+    /// Adds one duration. Call only on the one thread that adds: a second writer would lose counts.
     public borrowing func add(nanoseconds: UInt64) {
         increase(DurationCounts.bucket(of: nanoseconds), by: 1)
         increase(DurationCounts.bucketCount, by: nanoseconds)
@@ -33,7 +33,7 @@ public struct DurationHistogram: ~Copyable, Sendable {
 /// A histogram of durations at one moment: of one thread, or of several added up.
 public struct DurationCounts: Sendable, Equatable {
     /// Upper bounds of the buckets in nanoseconds: from a hit's 100 µs to a person's patience, two or three per decade.
-    /// What is longer has one more bucket.
+    /// Longer durations have one more bucket.
     public static let bounds: [UInt64] = [
         100_000, 250_000, 500_000,
         1_000_000, 2_500_000, 5_000_000,
@@ -44,7 +44,7 @@ public struct DurationCounts: Sendable, Equatable {
     ]
     static let bucketCount = 19
 
-    /// How many are in each bucket, and in none below it.
+    /// The number of durations in each bucket, without the lower buckets.
     public fileprivate(set) var buckets = [UInt64](repeating: 0, count: bucketCount)
     /// The sum in nanoseconds.
     public fileprivate(set) var sum: UInt64 = 0
@@ -52,8 +52,8 @@ public struct DurationCounts: Sendable, Equatable {
     public init() {}
 
     /// - Parameters:
-    ///   - upToBounds: how many are at most as long as each bound.
-    ///   - count: all of them.
+    ///   - upToBounds: for each bound, the number of durations that are at most as long.
+    ///   - count: the number of all durations.
     ///   - sum: in nanoseconds.
     public init(upToBounds: [UInt64], count: UInt64, sum: UInt64) {
         var below: UInt64 = 0
@@ -64,10 +64,10 @@ public struct DurationCounts: Sendable, Equatable {
         self.sum = sum
     }
 
-    /// All of them.
+    /// The number of all durations.
     public var count: UInt64 { buckets.reduce(0, &+) }
 
-    /// How many are at most as long as each bound; the last is all of them.
+    /// For each bound, the number of durations that are at most as long; the last number counts all durations.
     public var upToBounds: [UInt64] {
         var below: UInt64 = 0
         return buckets.map { count in
@@ -76,13 +76,13 @@ public struct DurationCounts: Sendable, Equatable {
         }
     }
 
-    /// Adds another's.
+    /// Adds the counts of another histogram.
     public mutating func add(_ other: DurationCounts) {
         for bucket in buckets.indices { buckets[bucket] &+= other.buckets[bucket] }
         sum &+= other.sum
     }
 
-    /// Most are short: they are found after a comparison or a few.
+    /// Searches from the shortest bucket: most durations are short, and found after a comparison or a few.
     fileprivate static func bucket(of nanoseconds: UInt64) -> Int {
         var bucket = 0
         while bucket < bounds.count, nanoseconds > bounds[bucket] { bucket += 1 }

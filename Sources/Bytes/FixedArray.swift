@@ -1,11 +1,11 @@
-/// A fixed number of values that never move, each with cache lines of its own: shards, whose locks should not slow each
-/// other down.
+/// A fixed number of values that never move, each in cache lines of its own: for shards, whose locks should not slow
+/// each other down.
 ///
-/// The values are borrowed, never copied out. An array of objects would retain one with each use: two atomic
+/// The values are borrowed, never copied out. An array of objects would retain an object with each use: two atomic
 /// instructions.
 ///
-/// The memory is allocated, every value in it initialised, by `init`, and given back by `deinit` alone; in between,
-/// only the values themselves write, which are `Sendable`. That is the invariant behind `@unchecked Sendable`.
+/// `init` allocates the memory and initialises every value in it, and only `deinit` frees it. In between, only the
+/// values themselves, which are `Sendable`, write to it. That is the invariant behind `@unchecked Sendable`.
 @safe public struct FixedArray<Element: ~Copyable & Sendable>: ~Copyable, @unchecked Sendable {
     private static var line: Int { 64 }
     /// Bytes from one value to the next.
@@ -13,11 +13,11 @@
 
     @usableFromInline let memory: UnsafeMutableRawPointer
     @usableFromInline let stride: Int
-    /// How many there are. Fixed at creation.
+    /// The number of values, fixed at creation.
     public let count: Int
 
-    /// `count` values.
-    /// - Parameter make: gives the one for an index.
+    /// Makes `count` values.
+    /// - Parameter make: returns the value for an index.
     public init(count: Int, _ make: (Int) -> Element) {
         precondition(count >= 0, "a negative number of values")
         self.count = count
@@ -34,7 +34,7 @@
         unsafe memory.deallocate()
     }
 
-    /// Lends the value at `index`, which must be one of them.
+    /// Lends the value at `index`, which must be less than `count`.
     @inlinable
     public subscript(index: Int) -> Element {
         @inline(__always)

@@ -1,14 +1,16 @@
-/// A range of another body that a joined one uses. That body is never a joined one itself.
+/// A range of another body that a joined body uses. The other body is never a joined body itself.
 ///
-/// Parts that arrive in small pieces would make a body of thousands of them, each with its objects, and every client
-/// would pay for sending them. So neighbours are copied together as long as they are small, the smaller ones first: a
-/// byte is copied as often as the size of what it is in doubles, and what stays apart has some 32 KiB on average. And a
-/// body of which less than half is used is copied too, so that nobody holds many times what he uses.
+/// Parts that arrive in small pieces would make a body of thousands of loans, each with its own objects, and every send
+/// to a client would pay for them. So neighbouring loans are copied together as long as they are small, the smaller
+/// ones first: a byte is copied once each time that the size of its loan doubles, and the loans that stay separate have
+/// some 32 KiB on average. A body of which less than half is used is copied too, so that no joined body keeps alive
+/// many times the bytes it uses.
 struct Loan {
     let body: GrowingBody
     let range: Range<Int>
 
-    /// Of a joined body, what that has borrowed.
+    /// The loans for `range` of `body`. If `body` is joined itself, these are ranges of the bodies that it borrows
+    /// from.
     static func of(_ range: Range<Int>, of body: GrowingBody) -> [Loan] {
         guard !body.loans.isEmpty else { return range.isEmpty ? [] : [Loan(body: body, range: range)] }
         var start = 0
@@ -24,7 +26,7 @@ struct Loan {
         return loans
     }
 
-    /// Without memory for a copy, the original stays.
+    /// Copies small neighbours together. If there is no memory for a copy, the original loan stays.
     static func compacted(_ loans: [Loan], _ budget: MemoryBudget) -> [Loan] {
         var kept: [Loan] = []
         for loan in loans {

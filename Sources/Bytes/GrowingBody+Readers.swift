@@ -1,30 +1,31 @@
 import Synchronization
 
-/// What readers do, on any thread.
+/// The readers' side. Any thread.
 extension GrowingBody {
-    /// A cursor at the first byte, or `nil` when the beginning is gone.
+    /// A cursor at the first byte, or `nil` if the first bytes were freed.
     public func attach() -> Cursor? {
         if sealed.load(ordering: .acquiring) { return Cursor(offset: 0, piece: 0) }
         return state.withLock { $0.attach() }
     }
 
-    /// Gives the cursor back; what only it still needed is freed.
+    /// Ends the reader at `cursor`, and frees the pieces that only this reader still needed.
     public func detach(_ cursor: consuming Cursor) {
         if sealed.load(ordering: .acquiring) { return }
         perform(state.withLock { $0.detach(cursor, budget) })
     }
 
-    /// Appends up to `limit` slices at the cursor to `slices` and tells how the body stands after them.
+    /// Appends up to `limit` slices, from the cursor on, to `slices`.
     ///
-    /// - Returns: the phase and whether the slices reach the end of what has arrived.
+    /// - Returns: the phase, and whether the slices reach the end of the bytes that have arrived.
     public func read(
         at cursor: Cursor, into slices: inout [ByteSlice], limit: Int
     ) -> (phase: Phase, reachesEnd: Bool) {
         read(at: cursor, limit: limit) { slices.append($0) }
     }
 
-    /// Hands up to `limit` slices at the cursor to `take`, one by one, and tells how the body stands after them. `take`
-    /// may be called under the lock: it must be quick and call nothing of the body.
+    /// Passes up to `limit` slices, from the cursor on, to `take`, one by one. `take` may be called under the lock: it
+    /// must be quick, and must not call the body.
+    /// - Returns: the phase, and whether the slices reach the end of the bytes that have arrived.
     public func read(at cursor: Cursor, limit: Int, _ take: (ByteSlice) -> Void) -> (phase: Phase, reachesEnd: Bool) {
         if sealed.load(ordering: .acquiring) {
             // Complete and immutable: no lock.
@@ -32,7 +33,7 @@ extension GrowingBody {
             return (.complete, reached)
         }
         return state.withLock { state in
-            // Sealed while this waited for the lock.
+            // The body was sealed while this call waited for the lock.
             if sealed.load(ordering: .relaxed) {
                 let reached = unsafe Self.read(sealedPieces, cursor, limit: limit, take)
                 return (.complete, reached)
@@ -67,26 +68,27 @@ extension GrowingBody {
         perform(state.withLock { $0.advance(&cursor, by: count, budget) })
     }
 
-    /// Asks that `notify` be called, on the writer's thread, when there is more or the end; once per `rearm`.
-    /// The call comes at once when the body has already ended.
+    /// Registers a follower: calls `notify` on the writer's thread when more bytes have arrived or the body has ended,
+    /// once per `rearm`. If the body has already ended, `notify` is called at once.
     public func follow(id: Int, notify: @escaping @Sendable () -> Void) {
         perform(state.withLock { $0.follow(id: id, notify) })
     }
 
-    /// The follower is about to look: the next append notifies it again. Call before reading.
+    /// Lets the next append notify the follower again. Call before reading.
     public func rearm(id: Int) { state.withLock { $0.rearm(id: id) } }
 
-    /// Whether who reads at `cursor` is to make way: the window is full because of it, another reader has read all there
-    /// is and waits, and what was read while that is so is less than `bound` asks.
+    /// Whether the reader at `cursor` has held up the others for too long: the window is full because of this reader,
+    /// another reader has read all bytes that arrived and waits for more, and fewer bytes were read in this state than
+    /// `bound` demands.
     ///
-    /// For readers whose clients take no more for now, every `HoldUpBound.interval` after that has begun.
+    /// For readers whose clients accept no more bytes for now: call every `HoldUpBound.interval` from then on.
     /// - Parameter now: nanoseconds of the loops' clock.
     public func isHeldUpTooLong(by cursor: Cursor, at now: Int64, _ bound: HoldUpBound) -> Bool {
         if sealed.load(ordering: .acquiring) { return false }
         return state.withLock { $0.isHeldUpTooLong(by: cursor, at: now, bound) }
     }
 
-    /// Appends the bytes of `range` of a body that has ended, as they lie in memory.
+    /// Appends the bytes of `range` as slices of the body's own memory. The body must have ended.
     func appendPieces(of range: Range<Int>, to slices: inout [ByteSlice]) {
         let all = completePieces ?? state.withLock { $0.failedPieces }
         var start = 0

@@ -1,26 +1,27 @@
-/// Who needs the memory of a body: the store, and those who send it to clients.
+/// The users of a body's memory: the store, and the clients that the body is being sent to.
 ///
 /// ```
-/// in use ─stored, and nobody reads it→ resting
-///    ↑──────read, or not stored any more──┘
+/// in use ─stored, and not being sent→ resting
+///    ↑────sent, or no longer stored─────────┘
 /// ```
 ///
-/// A body that rests is evicted for its bytes. The eviction of one that is read would free nothing, so the store passes
-/// it over, and what the store spends on it does not rest either.
+/// Evicting a resting body frees its bytes. Evicting a body that is being sent would free no memory, so the store
+/// passes over that body, and the bytes that the store spends on it do not count as resting either.
 struct BodyUses: Sendable {
-    // Small numbers: this is in every body.
-    /// How often it is stored.
+    // Small integers, because every body has this struct.
+    /// How often the body is stored.
     private var stored: Int32 = 0
     private(set) var readers: Int32 = 0
-    /// Bytes that the store has on its account, while it is stored.
+    /// Bytes that the store has reserved on its own account for this body, while the body is stored.
     private var overhead: Int32 = 0
-    /// Bytes that it has reserved itself, while it is stored.
+    /// Bytes that the body has reserved itself, while it is stored.
     private var own = 0
 
-    /// What of it rests, beyond all that the store has on its account.
+    /// The body's share of the resting bytes, beyond the overhead, which the store counts as resting. A body that is
+    /// being sent has the negative overhead as its share, which cancels that count.
     private var resting: Int { stored == 0 ? 0 : readers == 0 ? own : -Int(overhead) }
 
-    /// - Returns: by how much more of it rests then.
+    /// - Returns: the change of `resting` in bytes.
     private mutating func change(_ body: (inout Self) -> Void) -> Int {
         let former = resting
         body(&self)
@@ -39,36 +40,36 @@ struct BodyUses: Sendable {
     mutating func endReading() -> Int { change { $0.readers -= 1 } }
 }
 
-/// Any thread. Nothing else is done under the uses' lock.
+/// Any thread. The lock of `uses` is held for the counting alone.
 extension GrowingBody {
-    /// Whether somebody sends it.
+    /// Whether the body is being sent to a client.
     public var isRead: Bool { uses.withLock { $0.readers > 0 } || loans.contains { $0.body.isRead } }
 
-    /// Somebody sends it from now on.
+    /// Counts one more client that the body is being sent to.
     public func beginReading() {
         let (rested, isFirst) = uses.withLock { ($0.beginReading(), $0.readers == 1) }
         budget.rest(rested)
-        // Of a joined body its lenders are read: it has no bytes of its own.
+        // A joined body has no bytes of its own: the bodies that it borrows from count as being sent.
         if isFirst { for loan in loans { loan.body.beginReading() } }
     }
 
-    /// One that began to send it is done.
+    /// Counts one less client that the body is being sent to.
     public func endReading() {
         let (rested, wasLast) = uses.withLock { ($0.endReading(), $0.readers == 0) }
         budget.rest(rested)
         if wasLast { for loan in loans { loan.body.endReading() } }
     }
 
-    /// The store has it, once more. It has ended, and is whole, or ended short and never had a window: its bytes stay the
-    /// same.
-    /// - Parameter overhead: bytes that the store has reserved on its account.
+    /// Counts one more stored response with this body. The body has ended. It is whole, or ended short and never had a
+    /// window, so its bytes no longer change.
+    /// - Parameter overhead: bytes that the store has reserved on its own account for this body.
     public func beginStoring(overhead: Int) {
         let own = ownMemory
         budget.rest(uses.withLock { $0.beginStoring(own: own, overhead: overhead) })
         for loan in loans { loan.body.beginStoring(overhead: 0) }
     }
 
-    /// The store gives it up, once.
+    /// Counts one less stored response with this body.
     public func endStoring() {
         budget.rest(uses.withLock { $0.endStoring() })
         for loan in loans { loan.body.endStoring() }

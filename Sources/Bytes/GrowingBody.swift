@@ -16,24 +16,24 @@ public import Synchronization
 /// every reader has passed, so that its writer must pause while the slowest reader is a window behind; it cannot be
 /// joined once its beginning is gone.
 public final class GrowingBody: Sendable {
-    /// Whether more may come, and how it ended.
+    /// Whether more bytes may be appended, and how the body ended.
     public enum Phase: Sendable, Equatable { case open, complete, failed }
 
-    /// What an append asks of the writer.
+    /// The outcome of an append.
     public enum AppendResult: Sendable, Equatable {
-        /// Taken; go on.
+        /// All bytes were appended: continue.
         case accepted
-        /// Taken, but the window is full: stop reading from the origin until `writerWake` is called.
+        /// All bytes were appended, but the window is full: stop reading from the origin until `writerWake` is called.
         case acceptedAndFull
-        /// Nothing taken: the budget is spent. Make room, then offer the same bytes again.
+        /// No byte was appended: the budget is spent. Free memory, then offer the same bytes again.
         case noMemory
     }
 
-    /// How far a reader has come. Made by `attach`, given back by `detach`.
+    /// The position of one reader. Created by `attach`, returned with `detach`.
     public struct Cursor: Sendable {
         /// Bytes read so far, counted from the start of the body.
         public internal(set) var offset: Int
-        /// The piece that holds the next byte, counted from the first piece the body ever had.
+        /// Index of the piece that holds the next byte, counted from the first piece that the body ever had.
         var piece: Int
     }
 
@@ -41,25 +41,29 @@ public final class GrowingBody: Sendable {
     let budget: MemoryBudget
     /// Set once, after `sealedPieces`, when the body is complete and whole (`OpenBody.isWhole`).
     @usableFromInline let sealed = Atomic<Bool>(false)
-    /// Written before `sealed` is stored (releasing) and never afterwards, read only after `sealed` was loaded
-    /// (acquiring). That is more than a check of exclusive access at run time could find out, so a hit does without.
+    /// Written before `sealed` is stored (releasing) and never afterwards; read only after `sealed` was loaded
+    /// (acquiring). This order is a stronger guarantee than the run-time exclusivity check can give, so that check is
+    /// off, and a hit does not pay for it.
     @exclusivity(unchecked) @usableFromInline nonisolated(unsafe) var sealedPieces = ShortList<ByteSlice>()
     @exclusivity(unchecked) @usableFromInline nonisolated(unsafe) var sealedLength = 0
 
-    /// The size of the first piece, at least, when the length is not known.
+    /// The least size, in bytes, of the first piece of a body of unknown length.
     package static let firstPieceSize = 16 * 1024
-    /// The size of all later ones, and the most that a piece has.
+    /// The size, in bytes, of every later piece of a body of unknown length, and the maximum size of any piece.
     package static let laterPieceSize = 64 * 1024
-    /// Only full pieces are given up, so up to one piece stays when all is read. The mark at which a paused writer
-    /// goes on, half of the window, must not be below that, or it would wait for ever.
+    /// The smallest window in bytes. Only full pieces are freed, so up to one piece remains when every reader has read
+    /// all bytes. A paused writer continues when half of the window is free; if half of the window were smaller than a
+    /// piece, the writer could wait for ever.
     package static let smallestWindow = 2 * laterPieceSize
-    /// How often it is stored, and how many read it.
+    /// Counts how often the body is stored, and how many clients it is being sent to.
     let uses = Guarded(BodyUses())
-    /// What it uses of other bodies, in order: see `init(joining:budget:)`. Mostly nothing.
+    /// The ranges of other bodies that a joined body consists of, in order (`init(joining:budget:)`). Empty for other
+    /// bodies.
     let loans: [Loan]
 
     /// - Parameters:
-    ///   - expectedLength: the length the message announced, so that a small body takes exactly its bytes.
+    /// - Parameters:
+    ///   - expectedLength: the length that the message announced, so that a small body allocates exactly its bytes.
     ///   - window: the most bytes to retain for readers that lag, at least 128 KiB, or `nil` to keep the body whole.
     ///   - writerWake: called on any thread when a window that was full has room again.
     public init(
@@ -76,12 +80,12 @@ public final class GrowingBody: Sendable {
         length.map { max(1, min($0, laterPieceSize)) } ?? firstPieceSize
     }
 
-    /// The most memory that appending `count` bytes takes.
+    /// The most memory, in bytes, that appending `count` bytes reserves.
     public static func mostTaken(by count: Int) -> Int {
         (count + laterPieceSize - 1) / laterPieceSize * laterPieceSize
     }
 
-    /// A complete body of bytes that are accounted for elsewhere.
+    /// A complete body of bytes whose memory is accounted for elsewhere.
     public init(lending bytes: ByteSlice) {
         budget = Self.nobodys
         loans = []
@@ -93,10 +97,11 @@ public final class GrowingBody: Sendable {
 
     private static let nobodys = MemoryBudget(limit: 0)
 
-    /// A complete body of ranges of others, one after the other. It shares their memory, which stays accounted for by
-    /// them; what is small or mostly unused is copied (`Loan`).
+    /// A complete body that consists of ranges of other bodies, in this order. The joined body shares their memory,
+    /// which stays on their account. Small ranges, and ranges of bodies of which less than half is used, are copied
+    /// (`Loan`).
     ///
-    /// The others must have ended, also short, and have been kept whole.
+    /// The other bodies must have ended, completely or short, and must have been kept whole.
     public init(joining parts: [(body: GrowingBody, range: Range<Int>)], budget: MemoryBudget) {
         self.budget = budget
         loans = Loan.compacted(parts.flatMap { Loan.of($0.range, of: $0.body) }, budget)
@@ -115,24 +120,26 @@ public final class GrowingBody: Sendable {
 
     // MARK: - The writer
 
-    /// Reserves the memory for the first bytes, so that they can be appended whatever others take meanwhile.
-    /// - Returns: false when there is none: make room, and try again.
+    /// Reserves memory for the first bytes, so that they can be appended however much memory other bodies reserve
+    /// meanwhile.
+    /// - Returns: false when there is no memory: free some, and try again.
     public func begin() -> Bool { state.withLock { $0.begin(budget) } }
 
     /// Appends a copy of `bytes` and notifies every follower that has no notice pending.
-    /// - Parameter takingPieces: false where only the room in the last piece may be used: more counts as `noMemory`.
+    /// - Parameter takingPieces: false if only the room in the last piece may be used: more bytes than that give
+    ///   `noMemory`.
     public func append(_ bytes: Span<UInt8>, takingPieces: Bool = true) -> AppendResult {
         let (result, effects) = state.withLock { $0.append(bytes, takingPieces: takingPieces, budget) }
         perform(effects)
         return result
     }
 
-    /// After `noMemory`: appends as much as there is room for in the last piece, and in those for which there is memory.
-    /// A piece that is full is given up once its readers have passed it; one that is half empty would be held by a body
-    /// that waits for memory, and many such bodies would wait for each other.
-    /// - Parameter takingPieces: false where only the last piece may be filled.
-    /// - Returns: How many bytes were taken, and whether the window is full by now, as in `acceptedAndFull`: then it is
-    ///   the readers that the rest waits for, not memory.
+    /// After `noMemory`: appends as many bytes as fit into the last piece, and into new pieces for which there is
+    /// memory. A full piece is freed once its readers have passed it. A half-empty piece would stay with a body that
+    /// waits for memory, and many such bodies would wait for each other.
+    /// - Parameter takingPieces: false if only the last piece may be filled.
+    /// - Returns: the number of bytes appended, and whether the window is now full, as in `acceptedAndFull`: then the
+    ///   remaining bytes wait for the readers, not for memory.
     public func appendWhatFits(_ bytes: Span<UInt8>, takingPieces: Bool = true) -> (count: Int, isFull: Bool) {
         let (count, isFull, effects) = state.withLock { $0.appendWhatFits(bytes, takingPieces: takingPieces, budget) }
         perform(effects)
@@ -142,7 +149,7 @@ public final class GrowingBody: Sendable {
     /// Ends the body cleanly. The trailer section, if any, is in the syntax of field lines.
     public func complete(trailers: ByteSlice? = nil) { end(.complete, trailers) }
 
-    /// Ends the body short: every reader sees `failed` after the bytes there are, never a clean end.
+    /// Ends the body short: every reader sees `failed` after the bytes that arrived, never a clean end.
     public func fail() { end(.failed) }
 
     private func end(_ phase: Phase, _ trailers: ByteSlice? = nil) {
@@ -158,28 +165,29 @@ public final class GrowingBody: Sendable {
         perform(effects)
     }
 
-    /// From now on retains at most `window` bytes beyond what every reader has read; where more is unread already, one
-    /// byte less for every two that the slowest reads, until it is so. There is no way back.
+    /// From now on, retains at most `window` bytes that the slowest reader has not read. If more bytes are unread
+    /// already, the window first has their size, and shrinks by one byte for every two that the slowest reader reads,
+    /// down to `window`. A limit cannot be removed.
     public func limit(toWindow window: Int) { state.withLock { $0.limit(toWindow: window, budget) } }
 
-    /// Never under the lock: what is called may come back.
+    /// Call without holding the lock: a notice or the writer's wake may call this body again.
     func perform(_ effects: OpenBody.Effects) {
         for notify in effects.notices { notify() }
         effects.writerWake?()
     }
 
-    // MARK: - How it stands
+    // MARK: - The body's state
 
-    /// How it stands at this moment. Any thread.
+    /// The phase at this moment. Any thread.
     public var phase: Phase { sealed.load(ordering: .acquiring) ? .complete : state.withLock { $0.phase } }
-    /// Bytes arrived so far.
+    /// The number of bytes that have arrived so far.
     public var length: Int { completeLength ?? state.withLock { $0.length } }
     /// Bytes of memory held at this moment.
     public var retained: Int { Self.retained(by: [self]) }
-    /// How many bodies' memory that is.
+    /// The number of ranges that a joined body borrows from other bodies.
     public var lenderCount: Int { loans.count }
 
-    /// Bytes of memory held by all of `bodies`, what they share counted once.
+    /// Bytes of memory held by all of `bodies`. Memory that several of them share is counted once.
     public static func retained(by bodies: [GrowingBody]) -> Int {
         var counted: Set<ObjectIdentifier> = []
         var sum = 0
@@ -192,23 +200,24 @@ public final class GrowingBody: Sendable {
         return sum
     }
 
-    /// What it has reserved itself.
+    /// Bytes of memory that this body has reserved itself.
     var ownMemory: Int { state.withLock { $0.retained } }
 
-    /// The trailer section, when the body is complete and had one.
+    /// The trailer section, if the body is complete and had one.
     public var trailers: ByteSlice? { state.withLock { $0.trailers } }
-    /// Whether a late reader could still begin at the first byte.
+    /// Whether a late reader can still begin at the first byte.
     public var keepsStart: Bool {
         sealed.load(ordering: .acquiring) || state.withLock { $0.window == nil }
     }
 
-    /// The bytes of a complete body, without the lock; `nil` while it is open, failed, or when its start is gone.
+    /// The bytes of a complete body, read without the lock; `nil` while the body is open, if it failed, or if its first
+    /// bytes were freed.
     @inlinable
     public var completePieces: ShortList<ByteSlice>? {
         sealed.load(ordering: .acquiring) ? unsafe sealedPieces : nil
     }
 
-    /// The length of a complete body, without the lock; `nil` like `completePieces`.
+    /// The length of a complete body, read without the lock; `nil` in the same cases as `completePieces`.
     @inlinable
     public var completeLength: Int? {
         sealed.load(ordering: .acquiring) ? unsafe sealedLength : nil

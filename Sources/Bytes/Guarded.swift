@@ -9,12 +9,12 @@ public struct Guarded<State>: ~Copyable, Sendable {
     @usableFromInline let mutex: Mutex<State>
     @usableFromInline let order = Atomic<UInt8>(0)
 
-    /// - Parameter state: what the lock protects from now on.
+    /// - Parameter state: the state that the lock protects from now on.
     @inlinable
     public init(_ state: consuming sending State) { mutex = Mutex(state) }
 
-    /// Calls `body` with exclusive access. Not re-entrant: keep it short, and release nothing in it whose `deinit` may
-    /// come back.
+    /// Calls `body` with exclusive access. Not re-entrant: keep `body` short, and release no object in it whose
+    /// `deinit` may use this lock.
     @inlinable
     public borrowing func withLock<Result>(_ body: (inout sending State) -> sending Result) -> sending Result {
         mutex.withLock { state in

@@ -1,37 +1,39 @@
-/// How long readers may hold up a body that is not kept whole while others wait for more of it.
+/// The limit on how long readers may hold up a body that is not kept whole while others wait for more of it.
 public struct HoldUpBound: Sendable {
-    /// Nanoseconds that nothing at all may be read: longer than a client that reads well pauses, be it that its network
-    /// changes or that its kernel takes bytes in bursts.
+    /// Nanoseconds for which the readers that hold up a body may read no byte at all: longer than a client that reads
+    /// well pauses, for example because its network changes or because its kernel accepts bytes in bursts.
     public static let patience: Int64 = 5 * second
-    /// How often who may hold up others looks whether it does, in nanoseconds.
+    /// How often a reader that may hold up others checks whether it does, in nanoseconds.
     public static let interval: Int64 = second
 
     private static let second: Int64 = 1_000_000_000
 
     private let bytesPerSecond: Int
 
-    /// - Parameter bytesPerSecond: that must be read while others wait; at most 1 GiB.
+    /// - Parameter bytesPerSecond: the rate that must be read while others wait; at most 1 GiB.
     public init(bytesPerSecond: Int) { self.bytesPerSecond = min(bytesPerSecond, 1 << 30) }
 
-    /// How many are to be read in this time, at most `patience`.
+    /// How many bytes must be read in `nanoseconds`, which are at most `patience`.
     fileprivate func bytes(in nanoseconds: Int64) -> Int { Int(nanoseconds) * bytesPerSecond / Int(Self.second) }
 }
 
-/// How much too little those have read who hold up a body.
+/// By how many bytes the readers that hold up a body are behind the lowest allowed rate.
 ///
-/// While it is held up, bytes are owed at the lowest rate, and what is read is taken off. That is one account for all
-/// its readers, however many there are and in whatever order they stand still: together they hold it up no more than one
-/// that reads at just that rate. What was read before gives nobody a right to stand still longer.
+/// While the body is held up, bytes become owed at that rate, and the bytes that are read are subtracted. A body has
+/// one such account for all its readers, however many there are and in whatever order they pause: together they hold up
+/// the body no longer than one reader that reads at exactly that rate. Bytes read earlier give no reader the right to a
+/// longer pause.
 struct HoldUp: Sendable {
     private var owed = 0
-    /// How far who held it up had read.
+    /// The offset up to which the readers that held up the body had read.
     private var reached = 0
-    /// Up to when bytes are owed.
+    /// The time up to which bytes have become owed.
     private var countedUntil = Int64.min
 
-    /// Who looks has been blocked, and has looked or begun to be so, for an interval: no more than that is counted.
+    /// The calling reader has been blocked, and last checked or became blocked an interval ago: a longer time is not
+    /// counted.
     /// - Parameters:
-    ///   - offset: how far who looks, and holds it up, has read.
+    ///   - offset: how far the calling reader, which holds up the body, has read.
     ///   - now: nanoseconds of the loops' clock.
     mutating func isTooLong(readTo offset: Int, at now: Int64, _ bound: HoldUpBound) -> Bool {
         let since = max(countedUntil, now - HoldUpBound.interval)

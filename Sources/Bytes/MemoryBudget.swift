@@ -1,14 +1,15 @@
 public import Synchronization
 
-/// A ceiling on bytes, shared by all loops: what bodies hold, whether they still arrive, are stored, or were evicted
-/// while somebody reads them. A caller that cannot reserve must make room, wait, or give up; none goes over.
+/// A ceiling on bytes, shared by all loops. It covers bodies that still arrive, stored bodies, and bodies that were
+/// evicted while they are being sent. A caller that cannot reserve must free memory, wait, or give up. No caller
+/// exceeds the ceiling.
 ///
 /// ```
 /// 0           inUse                      used             limit
 /// ├─────────────┼──────────resting─────────┼──────free──────┤
 /// ```
 ///
-/// *Resting* is what the store has and nobody reads: only that is free again once it is evicted. All else is *in use*.
+/// *Resting* bytes are stored and not being sent: only their eviction frees memory at once. All others are *in use*.
 public final class MemoryBudget: Sendable {
     /// The ceiling in bytes.
     public let limit: Int
@@ -19,12 +20,12 @@ public final class MemoryBudget: Sendable {
 
     /// Bytes reserved at this moment.
     public var used: Int { held.load(ordering: .relaxed) }
-    /// Of these, bytes that eviction would free.
+    /// Of the used bytes, the number that eviction would free.
     public var resting: Int { idle.load(ordering: .relaxed) }
-    /// Of these, bytes that eviction would not free.
+    /// Of the used bytes, the number that eviction would not free.
     public var inUse: Int { max(0, used - resting) }
 
-    /// Reserves `bytes`, or nothing and answers `false`.
+    /// Reserves `bytes`, or reserves nothing and returns `false`.
     public func reserve(_ bytes: Int) -> Bool {
         var current = held.load(ordering: .relaxed)
         while true {
@@ -37,12 +38,13 @@ public final class MemoryBudget: Sendable {
         }
     }
 
-    /// Gives back what was reserved.
+    /// Releases reserved bytes.
     public func release(_ bytes: Int) {
         held.subtract(bytes, ordering: .relaxed)
     }
 
-    /// Counts `bytes` of those reserved as resting from now on; where negative, as in use again, or given back.
+    /// Counts `bytes` of the reserved bytes as resting from now on. A negative number counts them as in use again, or
+    /// as released.
     public func rest(_ bytes: Int) {
         if bytes != 0 { idle.add(bytes, ordering: .relaxed) }
     }

@@ -1,12 +1,12 @@
-/// What a `GrowingBody` protects by its lock: its pieces, its readers and how far its writer may go.
+/// The state that a `GrowingBody` protects by its lock: the pieces, the readers, and how far the writer may go.
 ///
-/// A machine without a lock of its own: what an event leaves to be done is returned (`Effects`) and done once the lock
-/// is released. While the pieces are here (until `isWhole`):
+/// A state machine without a lock of its own: an event returns the remaining work (`Effects`), which is done after the
+/// lock is released. While the pieces are here (until `isWhole`):
 /// - `retained` is the sum of the pieces' capacities,
 /// - `readers` is the sum of the pieces' readers and `readersBeyond`,
 /// - all pieces but the last are full,
-/// - `waitingReaders` of them have read up to `length`,
-/// - without a `window`, no piece was given up.
+/// - `waitingReaders` of the `readers` have read up to `length`,
+/// - without a `window`, no piece was freed.
 struct OpenBody: Sendable {
     typealias Notice = BodyFollowers.Notice
 
@@ -18,23 +18,24 @@ struct OpenBody: Sendable {
     private(set) var phase = GrowingBody.Phase.open
     private(set) var length = 0
     private(set) var retained = 0
-    /// Bytes that may be unread; `nil`: any number. More than `leastWindow` where as many were unread when it was limited:
-    /// then it shrinks by one byte for every two that the slowest reads, so that the others get something meanwhile.
+    /// How many bytes may be unread; `nil` for any number. Larger than `leastWindow` if more bytes were unread when the
+    /// window was set: then the window shrinks by one byte for every two that the slowest reader reads, so that the
+    /// other readers get some bytes meanwhile.
     private(set) var window: Int?
     private var leastWindow = 0
     private(set) var trailers: ByteSlice?
-    /// Pieces `firstPiece...`; those before were given up.
+    /// The pieces from number `firstPiece` on. Earlier pieces were freed.
     private var pieces = ShortList<BodyPiece>()
     private var firstPiece = 0
     private var readers = 0
-    /// Readers at the very end, where the next piece is not made yet.
+    /// Readers that have read all pieces to their end, so that their next piece is not allocated yet.
     private var readersBeyond = 0
-    /// Readers that have read all there is, and wait for more.
+    /// Readers that have read all bytes that arrived, and wait for more.
     private var waitingReaders = 0
     private var holdUp = HoldUp()
     private var writerIsPaused = false
-    /// Called, on any thread, when a full window has room again. Dropped at the end, so that a stored body does not
-    /// keep its fetch alive.
+    /// Called, on any thread, when a full window has room again. Released at the body's end, so that a stored body does
+    /// not keep its fetch alive.
     private var writerWake: Notice?
     private var followers = BodyFollowers()
     private let expectedLength: Int?
@@ -46,15 +47,15 @@ struct OpenBody: Sendable {
         self.writerWake = writerWake
     }
 
-    /// The state of a complete body whose bytes are elsewhere.
+    /// The state of a complete body whose bytes are kept elsewhere.
     init(completeWith length: Int) {
         phase = .complete
         self.length = length
         expectedLength = nil
     }
 
-    /// Whether it is complete from its first byte on. Then the pieces are in the `GrowingBody` itself, and readers are
-    /// no longer counted.
+    /// Whether the body is complete and has all bytes from the first on. The `GrowingBody` itself then holds the
+    /// pieces, and readers are no longer counted.
     var isWhole: Bool { phase == .complete && firstPiece == 0 }
 
     /// Bytes from the first retained piece to the end.
@@ -82,14 +83,14 @@ extension OpenBody {
         return write(bytes, budget)
     }
 
-    /// Makes the first piece.
+    /// Allocates the first piece.
     mutating func begin(_ budget: MemoryBudget) -> Bool {
         guard phase == .open, length == 0, pieces.isEmpty else { return true }
         return makeRoom(for: 1, budget)
     }
 
-    /// Appends as many of `bytes` as there is room for in the last piece and, if it takes any, in new ones for which
-    /// there is memory.
+    /// Appends as many of `bytes` as fit into the last piece and, with `takingPieces`, into new pieces for which there
+    /// is memory.
     mutating func appendWhatFits(_ bytes: Span<UInt8>, takingPieces: Bool, _ budget: MemoryBudget) -> (
         count: Int, isFull: Bool, Effects
     ) {
@@ -100,7 +101,7 @@ extension OpenBody {
         return (count, result == .acceptedAndFull, effects)
     }
 
-    /// Followers and the writer's wake are dropped, with what they hold.
+    /// Releases the followers and `writerWake`, with all objects that they keep alive.
     mutating func end(_ phase: GrowingBody.Phase, trailers: ByteSlice? = nil, _ budget: MemoryBudget) -> Effects {
         guard self.phase == .open else { return Effects() }
         defer { assert(isWhole || isConsistent) }
@@ -113,7 +114,7 @@ extension OpenBody {
         return Effects(notices: notices)
     }
 
-    /// Takes out the bytes of a body that is whole; from now on they are no longer here.
+    /// Takes out the bytes of a body that is whole. This state no longer holds them.
     mutating func takePieces() -> ShortList<ByteSlice> {
         defer { assert(isConsistent) }
         var taken = ShortList<ByteSlice>()
@@ -131,24 +132,25 @@ extension OpenBody {
         self.window = max(leastWindow, unread)
     }
 
-    /// - Returns: false, with nothing changed, when there is no memory for so many.
+    /// - Returns: false, with nothing changed, if there is no memory for `count` bytes.
     private mutating func makeRoom(for count: Int, _ budget: MemoryBudget) -> Bool {
         let former = pieces.count
         if addPieces(for: count, budget) >= count { return true }
         let added = pieces[former...].reduce(0) { $0 + $1.chunk.capacity }
         budget.release(added)
         retained -= added
-        // Who waits at the end stands before the pieces that were added.
+        // Readers at the end were moved into the first added piece: they are beyond the last piece again.
         if former < pieces.count { readersBeyond += pieces[former].readers }
         pieces.truncate(to: former)
         return false
     }
 
     /// Adds pieces until there is room for `count` bytes, or no memory.
-    /// - Returns: for how many there is room.
+    /// - Returns: the number of bytes there is room for.
     private mutating func addPieces(for count: Int, _ budget: MemoryBudget) -> Int {
         var room = lastPieceRoom
-        // With no piece at hand all before are full and given up, or there were none.
+        // Without a piece, the next one starts at `length`: all earlier pieces were full and are freed, or there was
+        // none.
         var start = pieces.last.map { $0.start + $0.chunk.capacity } ?? length
         let former = pieces.count
         while room < count {
@@ -176,11 +178,11 @@ extension OpenBody {
             ? max(GrowingBody.firstPieceSize, min(missing, GrowingBody.laterPieceSize)) : GrowingBody.laterPieceSize
     }
 
-    /// Writes into the room that `makeRoom` made.
+    /// Writes into the free space of the pieces, which is large enough for `bytes`.
     private mutating func write(_ bytes: Span<UInt8>, _ budget: MemoryBudget) -> (GrowingBody.AppendResult, Effects) {
         defer { assert(isConsistent) }
         var offset = 0
-        // `makeRoom` added the pieces; the first with free space is the last that had any.
+        // Begins at the first piece with free space. Several empty pieces may have been added behind it.
         var index = pieces.count - 1
         while index > 0, pieces[index].filled == 0, !pieces[index - 1].isFull { index -= 1 }
         while offset < bytes.count {
@@ -195,12 +197,14 @@ extension OpenBody {
         length += bytes.count
         if !bytes.isEmpty { waitingReaders = 0 }
         trim(budget)
-        // Who found no memory for the rest of a full window may write once more before its readers have made room.
+        // A writer that found no memory for its last bytes may write once more, although the window is already full and
+        // its readers have not made room: the flag must then stay set.
         writerIsPaused = window.map { unread >= $0 } ?? false
         return (writerIsPaused ? .acceptedAndFull : .accepted, Effects(notices: followers.takeNotices()))
     }
 
-    /// A body of unknown length ends somewhere in a piece: what is complete may be kept for long, so it gets no slack.
+    /// Moves the last piece into a chunk of exact size. A body of unknown length ends somewhere within a piece, and a
+    /// complete body may be kept for long.
     private mutating func compactLastPiece(_ budget: MemoryBudget) {
         guard let last = pieces.last, !last.isFull else { return }
         let exact = Chunk(capacity: last.filled)
@@ -212,7 +216,7 @@ extension OpenBody {
         budget.release(freed)
     }
 
-    /// Gives up full pieces in front that no reader needs; only in a window.
+    /// Frees the full pieces at the front that every reader has passed. Without a window, all pieces stay.
     private mutating func trim(_ budget: MemoryBudget) {
         guard let window, readers > 0 else { return }
         var passed = 0
@@ -230,7 +234,7 @@ extension OpenBody {
 // MARK: - The readers
 
 extension OpenBody {
-    /// `nil` when the beginning is gone.
+    /// `nil` if the first bytes were freed.
     mutating func attach() -> GrowingBody.Cursor? {
         guard firstPiece == 0 else { return nil }
         let cursor = GrowingBody.Cursor(offset: 0, piece: 0)
@@ -270,8 +274,8 @@ extension OpenBody {
         return trimForWriter(budget)
     }
 
-    /// Hands `take` up to `limit` slices at the cursor.
-    /// - Returns: whether they reach the end of what has arrived.
+    /// Passes up to `limit` slices, from the cursor on, to `take`.
+    /// - Returns: whether the slices reach the end of the bytes that have arrived.
     func read(at cursor: GrowingBody.Cursor, limit: Int, _ take: (ByteSlice) -> Void) -> Bool {
         var index = cursor.piece - firstPiece
         var taken = 0
@@ -287,7 +291,8 @@ extension OpenBody {
         return index >= pieces.count
     }
 
-    /// Whether who reads at `cursor` keeps others waiting, and has done so for too long, or those before it.
+    /// Whether the reader at `cursor` keeps other readers waiting, and whether this reader, together with earlier ones
+    /// that did so, has kept them waiting for too long.
     mutating func isHeldUpTooLong(by cursor: GrowingBody.Cursor, at now: Int64, _ bound: HoldUpBound) -> Bool {
         guard phase == .open, writerIsPaused, waitingReaders > 0, cursor.piece == firstPiece else { return false }
         return holdUp.isTooLong(readTo: cursor.offset, at: now, bound)
@@ -299,7 +304,7 @@ extension OpenBody {
         return ShortList(pieces.compactMap { $0.filled > 0 ? $0.bytes : nil })
     }
 
-    /// The notice comes at once where the body has already ended.
+    /// If the body has already ended, the notice is due at once.
     mutating func follow(id: Int, _ notify: @escaping Notice) -> Effects {
         guard phase == .open else { return Effects(notices: [notify]) }
         followers.add(id: id, notify)
@@ -318,7 +323,7 @@ extension OpenBody {
         if index < pieces.count { pieces[index].readers -= 1 } else { readersBeyond -= 1 }
     }
 
-    /// Trims, and wakes a paused writer that may go on: when half of the least window is free.
+    /// Trims, and wakes a paused writer once half of the least window is free, or no reader is left.
     private mutating func trimForWriter(_ budget: MemoryBudget) -> Effects {
         guard window != nil else { return Effects() }
         trim(budget)

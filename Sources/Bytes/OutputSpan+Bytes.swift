@@ -1,4 +1,4 @@
-/// Bytes into memory that is lent for writing.
+/// Copies bytes into memory that is lent for writing.
 extension OutputSpan where Element == UInt8 {
     /// Appends `source`, for which there must be room, as one copy.
     @inlinable @inline(__always)
@@ -8,7 +8,7 @@ extension OutputSpan where Element == UInt8 {
         unsafe withUnsafeMutableBufferPointer { memory, written in
             unsafe source.withUnsafeBufferPointer { bytes in
                 guard let target = memory.baseAddress, let from = bytes.baseAddress else { return }
-                // Room for it was found above.
+                // The precondition made sure of the room.
                 unsafe (target + written).initialize(from: from, count: bytes.count)
                 written &+= bytes.count
             }

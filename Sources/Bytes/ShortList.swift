@@ -1,8 +1,7 @@
-/// A list whose first element stands in the list itself: one of a single element, as most are, has no memory of its
-/// own.
+/// A list whose first element is stored in the list itself. A list of one element, as most are, allocates no memory.
 public struct ShortList<Element>: RandomAccessCollection, MutableCollection {
     @usableFromInline var head: Element?
-    /// Empty without a `head`.
+    /// Empty if there is no `head`.
     @usableFromInline var rest: [Element]
 
     /// The elements of `elements`, in their order.
@@ -26,12 +25,12 @@ public struct ShortList<Element>: RandomAccessCollection, MutableCollection {
         rest = []
     }
 
-    /// 0, of the first element.
+    /// 0, the index of the first element.
     @inlinable public var startIndex: Int { 0 }
-    /// How many elements there are.
+    /// The number of elements.
     @inlinable public var endIndex: Int { head == nil ? 0 : 1 &+ rest.count }
 
-    /// The element at `index`, which must be one of the list's.
+    /// The element at `index`, which must be less than `count`.
     @inlinable
     public subscript(index: Int) -> Element {
         get {
@@ -46,11 +45,11 @@ public struct ShortList<Element>: RandomAccessCollection, MutableCollection {
         }
     }
 
-    /// Changes the element at `index` where it stands.
+    /// Changes the element at `index` in place.
     @inlinable @inline(__always)
     public mutating func update(_ index: Int, _ change: (inout Element) -> Void) {
         if index > 0 { return change(&rest[index &- 1]) }
-        // Moved out and back, not copied.
+        // The element is moved out and back, not copied.
         guard index == 0, var element = head.take() else { preconditionFailure("an element outside its list") }
         change(&element)
         head = consume element
@@ -62,7 +61,7 @@ public struct ShortList<Element>: RandomAccessCollection, MutableCollection {
         if head == nil { head = element } else { rest.append(element) }
     }
 
-    /// Takes out the first `count` elements.
+    /// Removes the first `count` elements.
     @inlinable
     public mutating func removeFirst(_ count: Int) {
         guard count > 0 else { return }
@@ -71,7 +70,7 @@ public struct ShortList<Element>: RandomAccessCollection, MutableCollection {
         rest.removeFirst(Swift.min(count, rest.count))
     }
 
-    /// Takes out all after the first `count` elements.
+    /// Removes all elements after the first `count`.
     @inlinable
     public mutating func truncate(to count: Int) {
         guard count < self.count else { return }
