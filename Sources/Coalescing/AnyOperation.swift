@@ -4,12 +4,12 @@ public import Synchronization
 /// (shared, has a value) and `PlainOperation` (never shared). Every operation is one of these two. (Foundation has a
 /// class named `Operation`, hence the name.)
 ///
-/// A subclass overrides `execute()`, which begins the work and returns; when the work has ended it calls `finish` of
-/// its kind, from any thread. An operation ends exactly once: the first of `finish`, `cancel()` and a failing
+/// A subclass overrides `execute()`, which begins the work and returns. When the work has ended, the subclass calls
+/// `finish`, from any thread. An operation ends exactly once: the first of `finish`, `cancel()` and a failing
 /// dependency wins.
 ///
-/// Every method may be called on every thread. One lock per operation protects its life (`state`), another its waiters;
-/// neither is ever held while the other is taken, nor while anything of a subclass, handler or observer runs.
+/// Every method may be called on any thread. One lock per operation protects its life (`state`), another its waiters.
+/// Neither lock is held while the other is taken, nor while code of a subclass, a handler or an observer runs.
 @ThreadSafe
 open class AnyOperation {
     struct State: Sendable {
@@ -17,20 +17,20 @@ open class AnyOperation {
         /// The manager's record of the operation, from `adopt` to the end.
         var enrolment: Enrolment?
         var observers: [OperationObserver] = []
-        /// Called with the outcome when it has ended.
+        /// Called with the outcome when the operation has ended.
         var sequels: [@Sendable (OperationError?) -> Void] = []
-        /// What it depends on, kept only to find cycles.
+        /// The operations that this one depends on, kept only to find cycles.
         var dependencies: [WeakOperation] = []
 
-        /// Who is still to be told that the operation has ended.
+        /// The observers and sequels that must still be told of the operation's end.
         struct Farewell: Sendable {
             let phase: OperationPhase
             let observers: [OperationObserver]
             let sequels: [@Sendable (OperationError?) -> Void]
         }
 
-        /// Retires the operation, which its manager has let go of. `nil` when nobody has to hear of that, which is the
-        /// rule.
+        /// Retires the operation, which its manager no longer holds. `nil` if there is no observer and no sequel, as
+        /// for most operations.
         mutating func retire() -> Farewell? {
             lifecycle.retire()
             if !dependencies.isEmpty { dependencies = [] }
@@ -40,13 +40,13 @@ open class AnyOperation {
         }
     }
 
-    /// A weak reference to an operation: a waiter must not be what keeps it from being abandoned.
+    /// A weak reference to an operation: a dependent operation must not keep its dependency from being abandoned.
     struct WeakOperation: Sendable {
         weak var operation: AnyOperation?
     }
 
     nonisolated let state = Protected(State())
-    /// Whether the outcome stands. Set under the lock of `state`, and never taken back.
+    /// Whether the outcome is decided. Set under the lock of `state`, and never reset.
     private nonisolated let isDecided = Atomic(false)
     @usableFromInline nonisolated let priorityLevel: Atomic<UInt8>
     /// The operation's record at its manager's gate, read and written under the gate's lock.
@@ -58,7 +58,8 @@ open class AnyOperation {
     }
 
     deinit {
-        // Dropped without a manager and without an end: operations that depend on it must not hang.
+        // The operation was dropped without a manager and without an end: its dependent operations must not wait for
+        // ever.
         guard !hasEnded else { return }
         let sequels = state.withLock { $0.sequels }
         for sequel in sequels { sequel(.abandoned) }
@@ -66,32 +67,33 @@ open class AnyOperation {
 
     // MARK: For subclasses
 
-    /// Begins the work. Called once, on the thread that started the operation; return soon.
+    /// Begins the work. Called once, on the thread that started the operation; must return soon.
     nonisolated open func execute() {}
 
     /// Stops the work that `execute()` began. Called at most once, after `execute()` has returned, on the thread that
-    /// cancelled the operation (or on the one that ran `execute()`, when it was cancelled meanwhile). The operation has
-    /// ended by then: `finish` is ignored.
+    /// cancelled the operation (or on the thread that ran `execute()`, if the operation was cancelled meanwhile). The
+    /// operation has ended by then: `finish` is ignored.
     nonisolated open func cancelWork() {}
 
-    // MARK: For everybody
+    // MARK: For all callers
 
-    /// Where the operation stands at this moment. Any thread.
+    /// The phase at this moment. Any thread.
     public nonisolated final var phase: OperationPhase { state.withLock { $0.lifecycle.visiblePhase } }
 
-    /// Whether the outcome stands. A long computation inside `execute()` looks here to learn that it was cancelled.
+    /// Whether the outcome is decided. A long computation inside `execute()` reads this to learn that it was cancelled.
     public nonisolated final var hasEnded: Bool { isDecided.load(ordering: .acquiring) }
 
-    /// The error it ended with; `nil` before the end and for success.
+    /// The error that the operation ended with; `nil` before the end and for success.
     public nonisolated final var error: OperationError? { state.withLock { $0.lifecycle.outcome ?? nil } }
 
-    /// The highest priority that anybody has asked for: raised, never lowered.
+    /// The highest priority that any caller has asked for. Never lowered.
     @inlinable
     public nonisolated final var priority: OperationPriority {
         OperationPriority(rawValue: priorityLevel.load(ordering: .relaxed)) ?? .background
     }
 
-    /// Moves it forward in its queue if it still waits there. Does nothing unless `priority` is higher than its own.
+    /// Moves the operation forward in its queue, if it still waits there. No effect unless `priority` is higher than
+    /// its own.
     @inlinable
     public nonisolated final func raisePriority(to priority: OperationPriority) {
         if self.priority < priority { raisePrioritySlow(to: priority) }
@@ -103,18 +105,19 @@ open class AnyOperation {
         state.withLock { $0.enrolment?.gate }?.priorityRaised(of: self)
     }
 
-    /// Runs it without a manager, as soon as its dependencies are met. Does nothing if it was started or ended before.
+    /// Runs the operation without a manager, as soon as its dependencies are met. No effect if it was started before,
+    /// or has ended.
     public nonisolated final func start() {
         submit()
     }
 
-    /// Ends it with `.cancelled` and stops its work. False if it had ended already.
+    /// Ends the operation with `.cancelled` and stops its work. False if it had ended already.
     @discardableResult
     public nonisolated final func cancel() -> Bool {
         endFromOutside(with: .cancelled)
     }
 
-    /// Calls `observer` from now on. One that asks for an end which has already come is called at once.
+    /// Calls `observer` from now on. If the operation has already ended, an observer of the end is called at once.
     public nonisolated final func add(_ observer: OperationObserver) {
         let missed = state.withLock { state -> (OperationPhase, OperationError?)? in
             if let outcome = state.lifecycle.finalOutcome { return (state.lifecycle.visiblePhase, outcome) }
@@ -126,29 +129,29 @@ open class AnyOperation {
         }
     }
 
-    // MARK: The steps of its life
+    // MARK: The steps of an operation's life
 
     @usableFromInline
     enum Adoption: Sendable {
         /// The operation already has a manager or is no longer fresh.
         case refused
         case adopted
-        /// Adopted and submitted: ready to begin as soon as the manager's gate lets it.
+        /// The operation was adopted and submitted: it may begin as soon as the manager's gate lets it.
         case ready
     }
 
-    /// - Parameter submits: whether it is submitted in the same step, if it depends on nothing.
+    /// - Parameter submits: whether to submit the operation in the same step, if it has no dependencies.
     @usableFromInline
     nonisolated final func adopt(
         _ enrolment: consuming Enrolment, observers: [OperationObserver], priority: OperationPriority,
         submits: Bool = false
     ) -> Adoption {
         var own: [OperationObserver] = []
-        // Moved, not copied: it holds several references.
+        // Moved, not copied: an enrolment holds several references.
         var enrolment: Enrolment? = consume enrolment
         let adoption = state.withLock { state -> Adoption in
             guard state.enrolment == nil, state.lifecycle.isFresh else { return .refused }
-            // Before anyone can find it, so no gate needs to be told.
+            // No caller can find the operation yet, so no gate needs to be told of the priority.
             priorityLevel.max(priority.rawValue, ordering: .relaxed)
             state.enrolment = enrolment.take()
             if !observers.isEmpty { state.observers += observers }
@@ -160,8 +163,8 @@ open class AnyOperation {
         return adoption
     }
 
-    /// Has `forget` called, too, when the operation ends. False when it has ended already, or is of no manager with
-    /// that gate.
+    /// Registers another `forget` to call when the operation ends. False if the operation has ended already, or belongs
+    /// to no manager with this gate.
     @usableFromInline
     nonisolated final func addAlias(in gate: OperationGate, forget: @escaping Enrolment.Forget) -> Bool {
         state.withLock { state in
@@ -187,11 +190,11 @@ open class AnyOperation {
         if let gate { gate.operationIsReady(self) } else { begin() }
     }
 
-    /// Calls `execute()` unless it has ended meanwhile.
+    /// Calls `execute()` unless the operation has ended meanwhile.
     ///
-    /// - Returns: True if it has ended already, or never begins: the caller releases its slot, which is harmless if
-    ///   somebody else did. If it were released here, each operation that finishes at once would begin the next one
-    ///   deeper in the stack.
+    /// - Returns: true if the operation has ended already, or never begins. The caller then releases its slot, which is
+    ///   harmless if the slot was released before. If this method released the slot, each operation that finishes at
+    ///   once would begin the next one deeper in the stack.
     @discardableResult
     nonisolated final func begin() -> Bool {
         let observers = state.withLock { $0.lifecycle.begin() ? $0.observers : nil }
@@ -211,8 +214,8 @@ open class AnyOperation {
         }
     }
 
-    /// Ends it unless it has ended already. `conclude` is called exactly when this call decides the outcome, and gives
-    /// the callbacks that are due.
+    /// Ends the operation unless it has ended already. `conclude` is called exactly if this call decides the outcome,
+    /// and returns the callbacks that are due.
     @discardableResult
     nonisolated final func end(
         _ outcome: OperationError?, by initiator: Lifecycle.Initiator, conclude: () -> WakeUps
@@ -235,25 +238,25 @@ open class AnyOperation {
             wakeUps.send()
             return true
         }
-        // Last, because it may begin other operations on this stack.
+        // Last, because releasing the slot may begin other operations on this stack.
         retire(wakeUps)?.releaseSlot(of: self)
         return true
     }
 
-    /// Takes the operation out of the table first, so that whoever is called back and asks again starts anew; then
-    /// calls back; then tells observers and those who depend on it.
+    /// Takes the operation out of the table first, so that a waiter that enqueues again from its callback starts a new
+    /// operation. Then calls the waiters back. Then tells the observers and the dependent operations.
     ///
-    /// - Returns: Who holds its slot.
+    /// - Returns: the gate that holds the operation's slot.
     @discardableResult
     private nonisolated final func retire(_ wakeUps: WakeUps) -> OperationGate? {
-        // Swapped, not copied: it holds several references.
+        // Swapped, not copied: an enrolment holds several references.
         var enrolment: Enrolment?
         var farewell: State.Farewell?
         let (outcome, isFindable) = state.withLock { state in
             swap(&enrolment, &state.enrolment)
             let outcome = state.lifecycle.outcome ?? nil
             let isFindable = enrolment?.isFindable ?? false
-            // What is in no table need not be out of it first.
+            // An operation that is in no table need not be taken out before it retires.
             if !isFindable { farewell = state.retire() }
             return (outcome, isFindable)
         }
@@ -268,7 +271,8 @@ open class AnyOperation {
     }
 
     /// Counts waiters that could not be served with the value, for `OperationQueueSnapshot.released`: for a waiter that
-    /// shares its seat (`CoalescibleOperation.join(behind:)`) and finds that out itself. Any thread.
+    /// stands for several callers (`CoalescibleOperation.join(behind:)`) and itself finds that the value does not serve
+    /// one of them. Any thread.
     public nonisolated final func countReleased(_ count: Int = 1) {
         state.withLock { $0.enrolment?.counters }?.released.count(count)
     }
@@ -291,22 +295,23 @@ open class AnyOperation {
         for observer in observers { observer.tell(.init(operation: self, phase: phase, error: error)) }
     }
 
-    // MARK: What a kind of operation adds (inside this module)
+    // MARK: Overridden by each kind of operation (inside this module)
 
-    /// Ends it with an error that did not come from its own work.
+    /// Ends the operation with an error that did not come from its own work.
     @discardableResult
     nonisolated func endFromOutside(with error: OperationError) -> Bool {
         end(error, by: .outside) { .none }
     }
 
-    /// Whether it is alive but nobody may join it any more, so that another may take its place in the table.
+    /// Whether the operation has not ended but accepts no more waiters, so that another may take its place in the
+    /// table.
     @usableFromInline
     nonisolated var isReplaceable: Bool { false }
 
-    /// Stops following the operation it was coalesced into.
+    /// Stops following the operation that this one was coalesced into.
     nonisolated func leaveSource() {}
 
-    /// Ends the stay of one who is here for another operation.
+    /// Ends the stay of another operation that was coalesced into this one.
     nonisolated func endStay(_ token: WaiterToken) {}
 }
 

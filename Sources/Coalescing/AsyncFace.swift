@@ -6,7 +6,7 @@ open class AsyncOperation<Value: Sendable>: CoalescibleOperation<Value> {
 
     /// - Parameters:
     ///   - identifier: see `CoalescibleOperation.identifier`.
-    ///   - work: what it does; its task is cancelled with the operation.
+    ///   - work: the work to do; its task is cancelled with the operation.
     public nonisolated init(
         identifier: (any Hashable & Sendable)? = nil, work: @escaping @Sendable () async throws -> Value
     ) {
@@ -32,13 +32,13 @@ open class AsyncOperation<Value: Sendable>: CoalescibleOperation<Value> {
 }
 
 extension OperationQueueManager {
-    /// Joins the operation in flight for `identifier` or starts the one that `make` gives, and waits for its value.
-    /// `make` is called where the caller is: in its actor, if it is in one.
+    /// Joins the operation in flight for `identifier`, or starts the one that `make` returns, and waits for its value.
+    /// `make` is called on the caller's actor, if there is one.
     ///
-    /// A cancelled task leaves: it throws `CancellationError` at once and the others go on. Whether the work goes on
-    /// when nobody is left is for the operation to say: it does, unless its `lastLeavePolicy` is `.cancel`. Once the
-    /// task has the value, it counts as a follower until the operation ends; to stop following a value that goes on
-    /// growing, use `withValue`.
+    /// A cancelled task leaves: this method throws `CancellationError` at once, and the other waiters go on. The
+    /// operation decides whether the work goes on without waiters: it does, unless its `lastLeavePolicy` is `.cancel`.
+    /// Once the task has the value, it counts as a follower until the operation ends; to stop following a value that
+    /// goes on growing, use `withValue`.
     ///
     /// - Throws: `CancellationError` if this task was cancelled, `Refusal` if it was not let in, otherwise the
     ///   `OperationError` with which the operation ended.
@@ -49,14 +49,14 @@ extension OperationQueueManager {
     }
 
     /// Joins or starts as `value(for:make:)` does, for a value that goes on growing, and calls `body` with it. The task
-    /// follows the operation until `body` returns or throws, and leaves then, so that a stream that nobody reads any
-    /// more can be stopped.
+    /// follows the operation until `body` returns or throws, and then leaves, so that a stream without readers can be
+    /// stopped.
     ///
-    /// A task cancelled while `body` runs leaves when that has ended, as with any `async` function.
+    /// A task that is cancelled while `body` runs leaves when `body` has ended, as with any `async` function.
     ///
-    /// - Parameter body: runs where the caller is.
-    /// - Returns: What `body` returns.
-    /// - Throws: as `value(for:make:)`, and what `body` throws.
+    /// - Parameter body: runs on the caller's actor, if there is one.
+    /// - Returns: the result of `body`.
+    /// - Throws: as `value(for:make:)`, and the errors of `body`.
     public nonisolated(nonsending) func withValue<Op: SharedOperation, Outcome>(
         for identifier: Key, priority: OperationPriority = .normal, make: () -> Op,
         body: nonisolated(nonsending) (Op.Value) async throws -> Outcome
@@ -75,7 +75,7 @@ extension OperationQueueManager {
                 let waiter = Waiter<Op.Value>(on: InlineQueue.shared) { result in
                     continuation.resume(with: result.mapError { $0 as any Error })
                 }
-                // Cancelled before it began: ask for nothing.
+                // The task was cancelled before this call: enqueue nothing.
                 guard !Task.isCancelled else { return continuation.resume(throwing: CancellationError()) }
                 switch enqueue(identifier, waiter: waiter, priority: priority, make: make) {
                 case .joined(let operation, let token, _), .started(let operation, let token):
@@ -94,7 +94,7 @@ extension OperationQueueManager {
     ///
     ///     let user = try await manager.value(for: "users/7") { try await database.user(7) }
     ///
-    /// The task of `work` is cancelled when everyone who waits for it has been (`LastLeavePolicy.cancel`).
+    /// The task of `work` is cancelled when every task that waits for it was cancelled (`LastLeavePolicy.cancel`).
     ///
     /// - Throws: as `value(for:make:)`; an error of `work` comes as `OperationError.failed`.
     public nonisolated(nonsending) func value<Value: Sendable>(
@@ -109,7 +109,7 @@ extension OperationQueueManager {
     }
 }
 
-/// A task's stay with an operation, so that it can be ended at any time, even before it has begun.
+/// A task's stay with an operation. It can be ended at any time, even before it has begun.
 private final class AsyncStay<Value: Sendable>: Sendable {
     /// ```
     /// outside ─entered→ inside ─end→ gone
@@ -124,7 +124,7 @@ private final class AsyncStay<Value: Sendable>: Sendable {
 
     private let phase = Protected(Phase.outside)
 
-    /// - Parameter left: called when it left before its callback was due.
+    /// - Parameter left: called if the task leaves before its callback is due.
     func entered(
         _ operation: CoalescibleOperation<Value>, _ token: WaiterToken, left: @escaping @Sendable () -> Void
     ) {

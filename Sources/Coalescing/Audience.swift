@@ -1,5 +1,5 @@
-/// Everyone who waits for one operation's value, or follows it while it grows. Pure; `CoalescibleOperation` locks it
-/// and performs what it returns.
+/// The waiters for one operation's value, and the followers of the value while it grows. Pure: `CoalescibleOperation`
+/// holds the lock and performs the returned actions.
 @usableFromInline
 struct Audience<Value: Sendable>: Sendable {
     /// ```
@@ -7,9 +7,9 @@ struct Audience<Value: Sendable>: Sendable {
     ///     │                   │
     ///     └───────end─────────┴──→ ended
     /// ```
-    /// *gathering*: waiters wait. *delivered*: they were served and now follow; late ones are served at once. *ended*:
-    /// nobody is let in; the value, if there was one, stays readable. `isClosed` is separate: nobody new is let in,
-    /// whatever the phase.
+    /// *gathering*: waiters wait. *delivered*: the waiters were served and now follow; late ones are served at once.
+    /// *ended*: no waiter is let in; the value, if there was one, stays readable. `isClosed` is separate: no new waiter
+    /// is let in, in any phase.
     @usableFromInline
     enum Phase: Sendable {
         case gathering
@@ -19,9 +19,9 @@ struct Audience<Value: Sendable>: Sendable {
 
     @usableFromInline
     struct Seat: Sendable {
-        /// The waiter; `nil` once it was served and follows.
+        /// The waiter; `nil` once it was served and is a follower.
         @usableFromInline var waiter: Waiter<Value>?
-        /// How many more share the seat (see `join(behind:)`).
+        /// The number of further callers that share the seat (see `join(behind:)`).
         @usableFromInline var behind: UInt32 = 0
 
         @inlinable
@@ -31,7 +31,7 @@ struct Audience<Value: Sendable>: Sendable {
     @usableFromInline var phase = Phase.gathering
     @usableFromInline var isClosed = false
     @usableFromInline var seats = SlotList<Seat>()
-    /// How many share a seat with another, over all seats.
+    /// The sum of `Seat.behind` over all seats.
     @usableFromInline var behind = 0
     @usableFromInline var limit = Int.max
     @usableFromInline var lastLeavePolicy = LastLeavePolicy.goOn
@@ -39,20 +39,20 @@ struct Audience<Value: Sendable>: Sendable {
     @inlinable
     init() {}
 
-    /// How many wait or follow; all who share a seat are counted.
+    /// The number of waiters and followers. Every caller that shares a seat is counted.
     @inlinable var count: Int { seats.count + behind }
 
     @usableFromInline
     enum Join: Sendable {
         case joined(SlotToken)
-        /// Call the waiter back with the value; it follows already.
+        /// Call the waiter back with the value. It is already a follower.
         case late(SlotToken, Value)
         case refused(Refusal)
     }
 
     /// - Parameters:
-    ///   - waiter: `nil` asks only whether it is open: the caller wants the work done but no callback.
-    ///   - leads: the operation was made for this waiter; only the end keeps it out.
+    ///   - waiter: `nil` only asks whether the audience is open: the caller wants the work done, but no callback.
+    ///   - leads: the operation was made for this waiter. Only the operation's end keeps it out.
     @inlinable
     mutating func join(_ waiter: Waiter<Value>?, leads: Bool = false) -> Join {
         switch phase {
@@ -72,17 +72,19 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// Lets one more share a seat whose waiter still waits. False if that stay has ended, or if nobody is let in.
+    /// Lets one more caller share a seat whose waiter still waits. False if that stay has ended, or if no waiter is let
+    /// in.
     @inlinable
     mutating func join(behind token: SlotToken) -> Bool {
         guard case .gathering = phase, !isClosed, count < limit else { return false }
-        // Everybody let in while it gathers has a waiter.
+        // In this phase every seat has a waiter.
         let isThere = seats.update(token) { $0?.behind += 1 }
         if isThere { behind += 1 }
         return isThere
     }
 
-    /// Lets in the only waiter there will ever be. `nil` if there is a value already, or the operation has ended.
+    /// Lets in the only waiter that there will ever be. `nil` if there is a value already, or if the operation has
+    /// ended.
     @inlinable
     mutating func seatAlone(_ waiter: consuming Waiter<Value>?) -> SlotToken? {
         guard case .gathering = phase else { return nil }
@@ -91,8 +93,8 @@ struct Audience<Value: Sendable>: Sendable {
         return seats.append(Seat(waiter))
     }
 
-    /// Takes in the value and gives the callbacks that are due. `nil` if there was one before, or the operation has
-    /// ended.
+    /// Takes in the value and returns the callbacks that are due. `nil` if there was a value before, or if the
+    /// operation has ended.
     @inlinable
     mutating func deliver(_ value: Value) -> Callbacks<Value>? {
         switch phase {
@@ -105,8 +107,8 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// Makes followers of those who accept the value and lets the others go, all at this moment, so that the released
-    /// go on side by side.
+    /// Makes followers of the waiters that accept the value, and releases all others, all at this moment, so that the
+    /// released waiters go on side by side.
     @inlinable
     mutating func serve(_ value: Value) -> Callbacks<Value> {
         var callbacks = Callbacks<Value>()
@@ -126,16 +128,16 @@ struct Audience<Value: Sendable>: Sendable {
         return callbacks
     }
 
-    /// What a departure leads to. Keeps the vacated seat, so that whatever the waiters' closures hold is released after
-    /// the lock.
+    /// The consequences of a departure. Keeps the vacated seat, so that the objects that the waiter's closures hold are
+    /// released after the lock.
     @usableFromInline
     struct Departure: Sendable {
         @usableFromInline
         enum Next: Sendable {
             case goOn
-            /// The last one has left.
+            /// The last waiter or follower has left.
             case tell
-            /// The last one has left, nobody else gets in from this moment, and the operation is to be cancelled.
+            /// The last one has left, no waiter is let in from this moment, and the operation must be cancelled.
             case tellAndCancel
         }
 
@@ -150,7 +152,7 @@ struct Audience<Value: Sendable>: Sendable {
             self.next = next
         }
 
-        /// The departure of one of several who share a seat.
+        /// The departure of one of several callers that share a seat.
         @inlinable
         init(wasWaiting: Bool) {
             seat = nil
@@ -159,7 +161,7 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// Ends the stay that `token` names; `nil` if there is none.
+    /// Ends the stay that `token` names; `nil` if there is no such stay.
     @inlinable
     mutating func leave(_ token: SlotToken) -> Departure? {
         if behind > 0, let departure = leaveShared(token) { return departure }
@@ -174,17 +176,17 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// Ends the stay as `leave` does if it still waits; otherwise `nil`, and nothing changed.
+    /// Ends the stay like `leave` if it is still waiting; otherwise `nil`, and nothing changed.
     @inlinable
     mutating func stopWaiting(_ token: SlotToken) -> Departure? {
         switch phase {
-        // Everybody let in while it gathers has a waiter.
+        // In this phase every seat has a waiter.
         case .gathering: leave(token)
         case .delivered, .ended: nil
         }
     }
 
-    /// Ends the stay of one of several who share a seat; `nil` if nobody shares it.
+    /// Ends the stay of one of several callers that share a seat; `nil` if the seat is not shared.
     @inlinable
     mutating func leaveShared(_ token: SlotToken) -> Departure? {
         var departure: Departure?
@@ -197,7 +199,7 @@ struct Audience<Value: Sendable>: Sendable {
         return departure
     }
 
-    /// Ends the audience if nobody is there: from then on nobody gets in. True if this call ended it.
+    /// Ends the audience if it is empty: from then on no waiter is let in. True if this call ended it.
     @inlinable
     mutating func endIfEmpty() -> Bool {
         guard seats.isEmpty else { return false }
@@ -209,8 +211,8 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// Ends the audience with the operation's result. A value that arrives only now is delivered first; an error goes
-    /// to those who still wait.
+    /// Ends the audience with the operation's result. A value that arrives only now is delivered first. An error goes
+    /// to the waiters that still wait.
     @inlinable
     mutating func end(_ result: Result<Value, OperationError>) -> Callbacks<Value> {
         var callbacks = Callbacks<Value>()
@@ -234,7 +236,7 @@ struct Audience<Value: Sendable>: Sendable {
         return callbacks
     }
 
-    /// Ends the audience of a value that is there. False, and nothing changed, if there is none.
+    /// Ends the audience of a value that was delivered. False, and nothing changed, if there is no value.
     @inlinable
     mutating func endStream() -> Bool {
         guard hasValue else { return false }
@@ -253,7 +255,7 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// Lets nobody new in. True if this call closed it.
+    /// Closes the audience to new waiters. True if this call closed it.
     @inlinable
     mutating func close() -> Bool {
         defer { isClosed = true }

@@ -1,24 +1,24 @@
-/// Work that any number of callers share: it runs once, and everyone who asked for the same identifier gets its one
-/// result.
+/// Work that any number of callers share: it runs once, and every caller that asked for the same identifier gets its
+/// one result.
 ///
 /// Subclass it and override `execute()` (and `cancelWork()`). When the result is there, call `finish(.success(value))`.
 /// A result that goes on growing after it can be handed out (a response whose body is still arriving) is *streamed*:
 /// `deliver(value)` hands it out, the operation stays in flight and serves late joiners, and `finish()` ends it.
 ///
 /// **Exactly once.** Every waiter's handler is called exactly once, on its own queue, unless `leave` returned true for
-/// it, which means never. What decides is the lock at the moment of `deliver`, `finish` or `cancel`: whoever left
-/// before is not called; whoever leaves after gets `false`, and its callback is on its way or has run. Dropping the
-/// operation without an end calls back with `.abandoned`; a manager keeps its operations alive, so a worker that may
-/// lose track of one should hold a `FinishPermit`.
+/// this waiter: then the handler is never called. The lock decides at the moment of `deliver`, `finish` or `cancel`: a
+/// waiter that left earlier is not called; a waiter that leaves later gets `false`, and its callback is on its way or
+/// has run. If the operation is dropped without an end, its waiters are called back with `.abandoned`. A manager keeps
+/// its operations alive, so a worker that may lose track of one should hold a `FinishPermit`.
 ///
-/// **Leaving.** A waiter that was served counts as a follower until it leaves, so that a stream nobody reads can be
+/// **Leaving.** A waiter that was served counts as a follower until it leaves, so that a stream without readers can be
 /// stopped: see `lastLeavePolicy`.
 @ThreadSafe
 open class CoalescibleOperation<Value: Sendable>: AnyOperation {
-    /// What makes two operations of one class the same work, for `coalesce(operation:)` and
-    /// `OperationQueueManager.enqueue(operation:)`; without one it is the same as no other. Whoever enqueues a closure
-    /// that makes the operation names the work there, so it needs none; if it has one, it must be that, or it is
-    /// refused as `.foreign`.
+    /// Names the work for `coalesce(operation:)` and `OperationQueueManager.enqueue(operation:)`: operations of one
+    /// class with equal identifiers do the same work. An operation without an identifier equals no other. A closure
+    /// passed to `enqueue` makes an operation that needs no identifier, since the call names the work. If that
+    /// operation has one, it must be the identifier in the call; otherwise it is refused as `.foreign`.
     public nonisolated let identifier: (any Hashable & Sendable)?
 
     @usableFromInline nonisolated let audience = Protected(Audience<Value>())
@@ -34,7 +34,7 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
 
     @inlinable
     deinit {
-        // Whoever ended it has served its audience.
+        // An operation that has ended has served its audience.
         if !hasEnded { abandon() }
     }
 
@@ -46,11 +46,13 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     // MARK: For subclasses
 
     /// Called when the last waiter or follower has left: without a lock, under both policies, and before the work is
-    /// cancelled under `LastLeavePolicy.cancel`. Under `.goOn` somebody may have joined again by the time it runs.
+    /// cancelled under `LastLeavePolicy.cancel`. Under `.goOn`, another waiter may have joined by the time this method
+    /// runs.
     nonisolated open func lastWaiterLeft() {}
 
-    /// Hands out the value: everyone waiting is called back with it, those who do not accept it with `.released`, all
-    /// at the same moment. The operation stays in flight. False if there was a value before, or it has ended.
+    /// Hands out the value: every waiter that accepts it is called back with it, every other waiter with `.released`,
+    /// all at the same moment. The operation stays in flight. False if there was a value before, or if the operation
+    /// has ended.
     @discardableResult
     @inlinable
     public nonisolated final func deliver(_ value: Value) -> Bool {
@@ -59,8 +61,8 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
         return true
     }
 
-    /// Ends it with its result. After `deliver` the result only says how it ended: nobody is called twice, and a value
-    /// that was handed out carries its own end. False if it had ended already.
+    /// Ends the operation with its result. After `deliver` the result only says how the operation ended: no waiter is
+    /// called twice, and a value that was handed out carries its own end. False if the operation had ended already.
     @discardableResult
     @inlinable
     public nonisolated final func finish(_ result: Result<Value, any Error>) -> Bool {
@@ -73,52 +75,53 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
         }
     }
 
-    /// Ends what was delivered. Without a delivery it ends with `.abandoned`: a missing value is never an ending.
+    /// Ends a stream that was delivered. Without a delivery, the operation ends with `.abandoned`: a missing value is
+    /// never a normal end.
     @discardableResult
     @inlinable
     public nonisolated final func finish() -> Bool {
         guard audience.withLock({ $0.endStream() }) else { return finish(.failure(OperationError.abandoned)) }
-        // Nobody waits any more.
+        // No waiter is left to call back.
         return endByWork(nil) { .none }
     }
 
-    // MARK: For everybody
+    // MARK: For all callers
 
-    /// The value, once it was delivered or the operation finished with it. Dependent operations read it here.
+    /// The value, once it was delivered or the operation has finished with it. Dependent operations read it here.
     @inlinable
     public nonisolated final var value: Value? { audience.withLock { $0.value } }
 
-    /// How many wait or follow.
+    /// The number of waiters and followers.
     @inlinable
     public nonisolated final var waiterCount: Int { audience.withLock { $0.count } }
 
-    /// How many may wait and follow at the same time; no limit unless it is set. Joining beyond it is refused with
-    /// `.full`. Whoever is there when it is lowered stays.
+    /// The maximum number of waiters and followers at the same time; no limit unless it is set. Joining beyond the
+    /// limit is refused with `.full`. Lowering the limit removes no waiter.
     @inlinable
     public nonisolated final var waiterLimit: Int {
         get { audience.withLock { $0.limit } }
         set { audience.withLock { $0.limit = newValue } }
     }
 
-    /// What happens when the last one leaves: `.goOn` unless it is set, as in a subclass's `init`. May change at any
-    /// time; it is read at the moment of leaving, so after setting `.cancel` call `cancelIfUnattended()` if the last
-    /// one may have left already.
+    /// The policy for the departure of the last waiter or follower: `.goOn` unless it is set, for example in a
+    /// subclass's `init`. May change at any time. The policy is read at the moment of leaving, so after setting
+    /// `.cancel`, call `cancelIfUnattended()` if the last waiter may have left already.
     @inlinable
     public nonisolated final var lastLeavePolicy: LastLeavePolicy {
         get { audience.withLock { $0.lastLeavePolicy } }
         set { audience.withLock { $0.lastLeavePolicy = newValue } }
     }
 
-    /// What `join` returns.
+    /// The result of `join`.
     public enum Joining: Sendable {
-        /// `late`: the value was there already and is on its way.
+        /// `late`: the value was there already, and is on its way to the waiter.
         case joined(WaiterToken, late: Bool)
         case refused(Refusal)
     }
 
-    /// Lets one more wait for it, for whoever holds the operation; `enqueue` finds it by its identifier.
+    /// Adds one more waiter, for a caller that holds the operation. (`enqueue` finds the operation by its identifier.)
     ///
-    /// - Returns: The token to leave with, or why it was refused; then its handler is never called.
+    /// - Returns: the token to leave with, or the reason for a refusal; after a refusal the handler is never called.
     @inlinable
     public nonisolated final func join(_ waiter: Waiter<Value>) -> Joining {
         let joining = audience.withLock { $0.join(waiter) }
@@ -135,12 +138,12 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
         }
     }
 
-    /// Lets one more share the seat of a waiter that still waits: for callers on the same queue that take the same
-    /// values, so that one waiter can stand for all and serve them itself. Each counts as a waiter, then as a follower;
-    /// the handler is called once for all of them. Each leaves with the same token; the seat is given up when the last
-    /// one leaves.
+    /// Lets one more caller share the seat of a waiter that still waits: for callers on the same queue that accept the
+    /// same values, so that one waiter can stand for all of them and serve them itself. Each caller counts as a waiter,
+    /// then as a follower. The handler is called once for all of them. Each caller leaves with the same token; the seat
+    /// is given up when the last one leaves.
     ///
-    /// - Returns: False, and nothing changed, if the waiter has its result or the operation takes no more.
+    /// - Returns: false, and nothing changed, if the waiter has its result or the operation accepts no more waiters.
     @inlinable
     public nonisolated final func join(behind token: WaiterToken) -> Bool {
         guard token.operation == ObjectIdentifier(self), audience.withLock({ $0.join(behind: token.seat) }) else {
@@ -152,8 +155,8 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
 
     /// Ends one stay.
     ///
-    /// - Returns: True if it was still waiting: its handler will never be called. False if its callback has run or is
-    ///   on its way (it merely stops following), or if the token is not of a stay here.
+    /// - Returns: true if the stay was still waiting: its handler will never be called. False if its callback has run
+    ///   or is on its way (the stay merely stops following), or if the token names no stay here.
     @discardableResult
     @inlinable
     public nonisolated final func leave(_ token: WaiterToken) -> Bool {
@@ -161,19 +164,19 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
         return settle(audience.withLock { $0.leave(token.seat) })
     }
 
-    /// Ends one stay if it still waits; whoever was served goes on following. For a wait that takes too long, and whose
-    /// value is as welcome as ever if it is on its way already.
+    /// Ends one stay if it is still waiting; a stay that was served goes on following. For a caller whose wait takes
+    /// too long, but that still wants a value that is already on its way.
     ///
-    /// - Returns: True if it was still waiting: its handler will never be called. False, and nothing changed, if its
-    ///   callback has run or is on its way, or if the token is not of a stay here.
+    /// - Returns: true if the stay was still waiting: its handler will never be called. False, and nothing changed, if
+    ///   its callback has run or is on its way, or if the token names no stay here.
     @inlinable
     public nonisolated final func stopWaiting(_ token: WaiterToken) -> Bool {
         guard token.operation == ObjectIdentifier(self) else { return false }
         return settle(audience.withLock { $0.stopWaiting(token.seat) })
     }
 
-    /// Does what follows from a departure, without the lock.
-    /// - Returns: whether it was still waiting.
+    /// Performs the consequences of a departure, without the lock.
+    /// - Returns: whether the stay was still waiting.
     @inlinable
     nonisolated final func settle(_ departure: consuming Audience<Value>.Departure?) -> Bool {
         guard let departure else { return false }
@@ -189,31 +192,32 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
         return departure.wasWaiting
     }
 
-    /// Lets nobody else in: the next `enqueue` for its identifier starts a new operation. Those who wait stay. True if
-    /// this call closed it.
+    /// Closes the operation to new waiters: the next `enqueue` for its identifier starts a new operation. Present
+    /// waiters stay. True if this call closed it.
     @discardableResult
     @inlinable
     public nonisolated final func close() -> Bool {
         audience.withLock { $0.close() }
     }
 
-    /// Closes it, unless its value is there: for a wait that takes too long. As one step, so that nobody is kept from a
-    /// value that has come meanwhile. True if this call closed it.
+    /// Closes the operation, unless its value is there: for a wait that takes too long. One step, so that no waiter
+    /// misses a value that has come meanwhile. True if this call closed the operation.
     @discardableResult
     @inlinable
     public nonisolated final func closeUnlessDelivered() -> Bool {
         audience.withLock { $0.closeUnlessDelivered() }
     }
 
-    /// Cancels it if nobody waits for it or follows it, as one step: nobody can join in between. True if this call did.
+    /// Cancels the operation if it has no waiters and no followers, as one step: no waiter can join in between. True if
+    /// this call cancelled it.
     @discardableResult
     @inlinable
     public nonisolated final func cancelIfUnattended() -> Bool {
         audience.withLock { $0.endIfEmpty() } && cancel()
     }
 
-    /// Takes `operation` in: this one works for both, and the other ends when and as this one does, with its own
-    /// waiters, tokens and policy. When the other is cancelled it merely leaves.
+    /// Takes `operation` in: this operation works for both. The other one ends when and as this one does, and keeps its
+    /// own waiters, tokens and policy. If the other one is cancelled, it merely leaves this one.
     ///
     /// - Returns: False, and nothing changed, if this one has ended, is closed or full, if the two differ in identifier
     ///   or class, or if `operation` was started, enqueued or coalesced before.
@@ -233,7 +237,7 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
 
     // MARK: Inside this module
 
-    /// Whether `name` may be its name: false if it was made with another identifier.
+    /// Whether `name` may be the operation's name: false if the operation was made with another identifier.
     @inlinable
     nonisolated final func mayBeNamed<Name: Hashable>(_ name: Name) -> Bool {
         guard let identifier else { return true }
@@ -245,8 +249,8 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
         seat == .none ? .none : WaiterToken(operation: ObjectIdentifier(self), seat: seat)
     }
 
-    /// The part of `coalesce` that runs nothing of anybody's, and so may run under a manager's lock. Who joined is to
-    /// `follow` after it, and a late one to be given the value.
+    /// The part of `coalesce` that runs no code of a user, and so may run under a manager's lock. If `other` has
+    /// joined, call its `follow` afterwards; if it has joined late, also deliver the value to it.
     nonisolated final func absorb(_ other: CoalescibleOperation<Value>) -> Audience<Value>.Join {
         guard other !== self, type(of: other) == type(of: self),
             let identifier, let otherIdentifier = other.identifier,
@@ -264,15 +268,15 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
         return joining
     }
 
-    /// Ends with `operation`, in which `absorb` gave it a seat. Never under a lock: if one of the two has ended
-    /// meanwhile, its end is told here, and may cancel the other.
+    /// Ends when `operation` ends, in which `absorb` gave this one a seat. Never under a lock: if one of the two has
+    /// ended meanwhile, this call passes the end on, and may cancel the other.
     nonisolated final func follow(_ operation: CoalescibleOperation<Value>, token: WaiterToken) {
         source.withLock { $0 = OperationSource(operation, token: token) }
         operation.whenEnded { [weak operation] outcome in
             if let value = operation?.value { self.deliver(value) }
             if let outcome { self.finish(.failure(outcome)) } else { self.finish() }
         }
-        // It may have been cancelled since `absorb`, when there was nothing to leave yet.
+        // This operation may have been cancelled since `absorb`, when it had no source to leave yet.
         if hasEnded { leaveSource() }
     }
 
@@ -306,11 +310,11 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     }
 }
 
-/// The operation that executes for another one. A class: few have one, and a weak reference stored inline would burden
-/// all others.
+/// The operation that executes for another one. A class, because few operations have a source, and a weak reference
+/// stored inline would burden all others.
 @usableFromInline
 final class OperationSource: Sendable {
-    // Weak: that one keeps this one alive, which has waiters to serve.
+    // Weak: the source keeps alive the operation that it executes for, which has waiters to serve.
     weak let operation: AnyOperation?
     let token: WaiterToken
 

@@ -1,14 +1,14 @@
-/// Turns a burst of elements into one action: `combine` folds each new element into those gathered, and `act` gets the
-/// whole after `coalesceWait` of quiet, but never later than `maxWait` after the first.
+/// Turns a burst of elements into one action: `combine` folds each new element into the gathered ones, and `act` gets
+/// the whole after `coalesceWait` without a new element, but never later than `maxWait` after the first one.
 ///
 ///     let log = CoalescingExecutor(
 ///         coalesceWait: .milliseconds(50), maxWait: .seconds(1), timers: loopTimers, on: loop,
 ///         combine: { lines, more in lines += more }, act: { lines in file.write(lines) })
 ///     log.add(["GET / 200"])
 ///
-/// Every element is acted on exactly once or dropped by `cancel()`. Call it from any thread. `act` runs on the queue,
-/// in the order in which the bursts ended as long as they are ended by one thread at a time; `combine` runs under the
-/// executor's lock and must be quick.
+/// Every element is acted on exactly once, or dropped by `cancel()`. Every method may be called on any thread. `act`
+/// runs on the queue, in the order in which the bursts ended, as long as one thread at a time ends them. `combine` runs
+/// under the executor's lock and must be quick.
 public final class CoalescingExecutor<Element: Sendable>: Sendable {
     private let burst: Protected<Burst<Element>>
     private let timers: any TimerSource
@@ -17,12 +17,12 @@ public final class CoalescingExecutor<Element: Sendable>: Sendable {
     private let act: @Sendable (Element) -> Void
 
     /// - Parameters:
-    ///   - coalesceWait: how long it must have been quiet.
-    ///   - maxWait: the longest that the first element of a burst waits.
-    ///   - timers: tells how much time has passed, and wakes the executor.
-    ///   - queue: where `act` runs.
-    ///   - combine: adds the new element to those gathered so far.
-    ///   - act: gets what a burst has gathered.
+    ///   - coalesceWait: the time without a new element after which a burst ends.
+    ///   - maxWait: the longest time that the first element of a burst waits.
+    ///   - timers: the clock, and the timers that wake the executor.
+    ///   - queue: the queue on which `act` runs.
+    ///   - combine: adds the new element to the gathered ones.
+    ///   - act: gets the gathered elements of a burst.
     public init(
         coalesceWait: Duration, maxWait: Duration, timers: any TimerSource, on queue: any CallbackQueue,
         combine: @escaping @Sendable (inout Element, Element) -> Void, act: @escaping @Sendable (Element) -> Void
@@ -38,7 +38,7 @@ public final class CoalescingExecutor<Element: Sendable>: Sendable {
         perform(.act, with: burst.withLock { $0.take() })
     }
 
-    /// Adds to the burst, or begins one.
+    /// Adds `element` to the burst, or begins a burst.
     public func add(_ element: Element) {
         let now = timers.now
         let (action, gathered) = burst.withLock { burst in
@@ -48,14 +48,14 @@ public final class CoalescingExecutor<Element: Sendable>: Sendable {
         perform(action, with: gathered)
     }
 
-    /// Acts now on what has been gathered, if anything.
+    /// Acts now on the gathered elements, if any.
     public func flush() {
         perform(.act, with: burst.withLock { $0.take() })
     }
 
-    /// Drops what has been gathered.
+    /// Drops the gathered elements.
     ///
-    /// - Returns: What was dropped, if anything.
+    /// - Returns: the dropped elements, if any.
     @discardableResult
     public func cancel() -> Element? {
         burst.withLock { $0.take() }
@@ -75,7 +75,8 @@ public final class CoalescingExecutor<Element: Sendable>: Sendable {
         case .none:
             break
         case .wake(let number, let delay):
-            // Weak: a distant timer must not keep it alive; what is gathered when it goes is acted on then.
+            // Weak: a distant timer must not keep the executor alive. Its `deinit` acts on the elements gathered by
+            // then.
             timers.schedule(after: delay) { [weak self] in self?.fired(number) }
         case .act:
             if let gathered { queue.enqueue { [act] in act(gathered) } }
@@ -83,12 +84,12 @@ public final class CoalescingExecutor<Element: Sendable>: Sendable {
     }
 }
 
-/// One burst after the other: what has been gathered and when it is due. Pure.
+/// One burst after the other: the gathered elements and the time when they are due. Pure.
 struct Burst<Element: Sendable>: Sendable {
     /// ```
     /// idle ─added→ gathering ─fired, due / take→ idle
     ///               │     ↑
-    ///               └added┘ (due moves, the timer does not: it finds out when it fires)
+    ///               └added┘ (the due time moves, the timer does not: it looks at the due time when it fires)
     /// ```
     private enum Phase: Sendable {
         case idle
@@ -99,14 +100,14 @@ struct Burst<Element: Sendable>: Sendable {
         case none
         /// Call `fired(number, …)` after the delay.
         case wake(number: UInt64, after: Duration)
-        /// Take what has been gathered and act on it.
+        /// Take the gathered elements and act on them.
         case act
     }
 
     let coalesceWait: Duration
     let maxWait: Duration
     private var phase = Phase.idle
-    /// The burst's number, so that the timer of an earlier one changes nothing.
+    /// The burst's number, so that the timer of an earlier burst has no effect.
     private var number: UInt64 = 0
 
     init(coalesceWait: Duration, maxWait: Duration) {
@@ -121,11 +122,11 @@ struct Burst<Element: Sendable>: Sendable {
             phase = .gathering(element, since: now, latest: now)
             return .wake(number: number, after: min(coalesceWait, maxWait))
         case .gathering(var gathered, let since, _):
-            // Given up first, so that combining appends in place rather than to a copy.
+            // The phase gives the elements up first, so that `combine` appends in place and not to a copy.
             phase = .idle
             combine(&gathered, element)
             phase = .gathering(gathered, since: since, latest: now)
-            // A timer may be late; the promise is not.
+            // The timer may be late, but `maxWait` must hold.
             return now >= since + maxWait ? .act : .none
         }
     }

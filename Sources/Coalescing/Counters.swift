@@ -1,7 +1,7 @@
 public import Synchronization
 
-/// What one shard has counted since it was made. Relaxed: each number is exact, their sum at one moment is not a
-/// snapshot.
+/// The counts of one shard since it was made. Relaxed: each number is exact, but all numbers together are not a
+/// snapshot of one moment.
 @usableFromInline
 final class ShardCounters: Sendable {
     @usableFromInline let started = Atomic(0)
@@ -18,21 +18,22 @@ final class ShardCounters: Sendable {
     init() {}
 }
 
-/// What a manager has done so far and has in flight now.
+/// The counts of a manager so far, and its operations in flight now.
 public struct OperationQueueSnapshot: Sendable, Equatable {
     /// Operations started, plain ones included.
     public var started = 0
     /// Waiters that joined an operation in flight before its value was there.
     public var joined = 0
-    /// Waiters that joined after that and were served at once.
+    /// Waiters that joined after the value was there, and were served at once.
     public var joinedLate = 0
-    /// Times that `unless` had the answer.
+    /// How often `unless` returned a result.
     public var found = 0
     /// Waiters that could not be served with the value.
     public var released = 0
     /// Waiters and operations turned away: `.full`, `.queueFull`, `.foreign`.
     public var refused = 0
-    /// Times that a new operation took the place of one that was closed or not acceptable and lived on.
+    /// How often a new operation took the place of one that was closed or whose value was not accepted, and that lived
+    /// on.
     public var replaced = 0
     /// Operations that ended with success.
     public var finished = 0
@@ -40,15 +41,15 @@ public struct OperationQueueSnapshot: Sendable, Equatable {
     public var failed = 0
     /// Operations that were cancelled, whether they had begun or not.
     public var cancelled = 0
-    /// Operations not ended, now.
+    /// Operations that have not ended, now.
     public var inFlight = 0
     /// Operations in flight that have not begun.
     public var queued = 0
 
-    /// A snapshot with nothing done yet.
+    /// A snapshot with all counts at zero.
     public init() {}
 
-    /// Counts what `other` did and has in flight too: the sum of two managers.
+    /// Adds the counts of `other`: the sum of two managers.
     public mutating func add(_ other: OperationQueueSnapshot) {
         started += other.started
         joined += other.joined

@@ -1,17 +1,17 @@
-/// When an operation that waits for another one is satisfied.
+/// The condition that a dependency must meet before the dependent operation may run.
 public enum DependencyRule: Sendable {
-    /// The other must succeed; its failure or cancellation is passed on as `OperationError.dependency`.
+    /// The dependency must succeed; its failure or cancellation is passed on as `OperationError.dependency`.
     case success
-    /// The other must have ended, in whatever way.
+    /// The dependency must have ended, with or without success.
     case end
 }
 
 extension AnyOperation {
-    /// Delays `execute()` until `dependency` has ended. That may be of any kind, on any manager, in flight or already
-    /// over. It is not started by this.
+    /// Delays `execute()` until `dependency` has ended. The dependency may be of any kind, on any manager, in flight or
+    /// already over. This call does not start it.
     ///
-    /// - Returns: False, and nothing changed, if it is too late (the operation was started, enqueued or has ended) or
-    ///   if `dependency` waits for this very operation, which would never end.
+    /// - Returns: false, and nothing changed, if it is too late (the operation was started, enqueued or has ended), or
+    ///   if `dependency` waits for this very operation: then neither would ever end.
     @discardableResult
     public nonisolated final func addDependency(_ dependency: AnyOperation, rule: DependencyRule = .success) -> Bool {
         guard dependency !== self, !dependency.waits(for: self) else { return false }
@@ -21,7 +21,7 @@ extension AnyOperation {
             return true
         }
         guard isExpected else { return false }
-        // Weak: a long-lived dependency must not keep those alive that were cancelled while they waited for it.
+        // Weak: a long-lived dependency must not keep operations alive that were cancelled while they waited for it.
         dependency.whenEnded { [weak self] outcome in
             self?.dependencyEnded(outcome, rule: rule)
         }
@@ -36,7 +36,8 @@ extension AnyOperation {
         }
     }
 
-    /// Calls `sequel` once nobody can find the operation any longer, at once if that is so already. Never under a lock.
+    /// Calls `sequel` once no caller can find the operation any longer; at once if that is so already. Never under a
+    /// lock.
     nonisolated final func whenEnded(_ sequel: @escaping @Sendable (OperationError?) -> Void) {
         let outcome = state.withLock { state in
             let outcome = state.lifecycle.finalOutcome

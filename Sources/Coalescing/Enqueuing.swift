@@ -1,12 +1,12 @@
-/// What became of a request to have work done. A value: any thread may read it.
+/// The result of `enqueue`. A value: any thread may read it.
 public enum Enqueued<Op: Sendable, Found: Sendable>: Sendable {
-    /// `unless` had the answer; nothing was touched.
+    /// `unless` returned a result, and nothing was changed.
     case found(Found)
-    /// The work is being done already. `late`: its value was there and is on its way to the waiter.
+    /// The work is in progress already. `late`: its value was there, and is on its way to the waiter.
     case joined(Op, WaiterToken, late: Bool)
-    /// A new operation was made and begins as soon as it may.
+    /// A new operation was made, and begins as soon as it may.
     case started(Op, WaiterToken)
-    /// Nobody will be called back. `by`: the operation that is full.
+    /// No handler will be called. `by`: the operation that is full.
     case refused(Refusal, by: Op?)
 
     /// The operation that does the caller's work.
@@ -17,7 +17,7 @@ public enum Enqueued<Op: Sendable, Found: Sendable>: Sendable {
         }
     }
 
-    /// The waiter's token, to leave with; `nil` if it does not wait.
+    /// The waiter's token, to leave with; `nil` if the caller does not wait.
     public var token: WaiterToken? {
         switch self {
         case .joined(_, let token, _), .started(_, let token): token
@@ -27,33 +27,35 @@ public enum Enqueued<Op: Sendable, Found: Sendable>: Sendable {
 }
 
 extension OperationQueueManager {
-    /// What the step under the lock decided; it is carried out after the lock.
+    /// The decision made under the shard's lock, and carried out after the lock.
     @usableFromInline
     enum Decision<Op: Sendable, Value: Sendable, Found: Sendable>: Sendable {
         case found(Found)
         case joined(Op, WaiterToken)
         case late(Op, WaiterToken, Value)
-        /// `value`: it was delivered before it was ever started.
+        /// `value`: the value, if it was delivered before the operation was ever started.
         case started(Op, WaiterToken, value: Value?, replaces: Bool)
         case refused(Refusal, Op?)
     }
 
-    /// Joins the operation in flight for `identifier` or starts a new one. Any thread, as with all that enqueues.
+    /// Joins the operation in flight for `identifier`, or starts a new one. Any thread, like every `enqueue`.
     ///
-    /// As one step for the identifier: `unless` is asked, and if it has an answer, that is all; otherwise the waiter
-    /// joins the operation in flight; otherwise `make` gives a new one. An operation that is closed, or whose value the
-    /// waiter does not accept, is left to those it has, and the new one takes its place. One that is full is replaced
-    /// only if the caller wants that; otherwise the answer is `.refused(.full, by:)`.
+    /// These steps are atomic for the identifier. First `unless` is called; if it returns a result, that is all.
+    /// Otherwise the waiter joins the operation in flight. If there is none, `make` makes a new one. An operation that
+    /// is closed, or whose value the waiter does not accept, keeps its present waiters, and the new operation takes its
+    /// place. A full operation is closed and replaced only if the caller asks for that; otherwise the result is
+    /// `.refused(.full, by:)`.
     ///
     /// - Parameters:
-    ///   - identifier: what the work is; two calls with equal ones and the same `Op` ask for the same work.
-    ///   - waiter: who is called back; `nil` if only the work matters (its token is `.none`).
-    ///   - priority: the operation's priority is raised to it.
-    ///   - replacesFull: whether one that is full is closed and replaced: those whom it has no room for share the next.
-    ///   - unless: a last look at where finished results are kept. Runs under the shard's lock, as `make` does.
-    ///   - make: a new operation, not yet started, of exactly the class `Op`. Called only when one is needed.
-    /// - Returns: What became of it. Nobody was called back on this stack, except on an `InlineQueue`. The operation
-    ///   may have begun, and even ended, on this stack.
+    ///   - identifier: names the work; two calls with equal identifiers and the same `Op` ask for the same work.
+    ///   - waiter: the waiter to call back; `nil` if only the work matters (its token is `.none`).
+    ///   - priority: the operation's priority is raised to this one.
+    ///   - replacesFull: whether a full operation is closed and replaced, so that the callers for which it has no room
+    ///     share the next one.
+    ///   - unless: looks a last time where finished results are kept. Called under the shard's lock, like `make`.
+    ///   - make: makes a new operation, not yet started, of exactly the class `Op`. Called only if one is needed.
+    /// - Returns: the result. No handler was called on this stack, except on an `InlineQueue`. The operation may have
+    ///   begun, and even ended, on this stack.
     @inlinable
     public func enqueue<Op: SharedOperation, Found>(
         _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority = .normal, replacesFull: Bool = false,
@@ -64,7 +66,7 @@ extension OperationQueueManager {
             prepare: { _ in })
     }
 
-    /// `enqueue` without a place to look first.
+    /// `enqueue` without `unless`.
     @inlinable
     public func enqueue<Op: SharedOperation>(
         _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority = .normal, make: () -> Op
@@ -72,8 +74,8 @@ extension OperationQueueManager {
         enqueue(identifier, waiter: waiter, priority: priority, unless: { nil }, make: make, prepare: { _ in })
     }
 
-    /// `enqueue` of an operation together with what it depends on. The dependencies are called for only when a new
-    /// operation is needed, after the lock.
+    /// `enqueue` of an operation together with its dependencies. The dependencies are requested only if a new operation
+    /// is needed, after the lock.
     @inlinable
     public func enqueue<Op: SharedOperation>(
         _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority = .normal, task: OperationTask<Op>
@@ -83,10 +85,10 @@ extension OperationQueueManager {
             prepare: task.addDependencies)
     }
 
-    /// Starts an operation that is for its one waiter alone: nobody finds or joins it, so it takes no place in the
-    /// table. It counts against the limit, waits its turn, and is among `operations` like every other.
+    /// Starts an operation that is for its one waiter alone: no other caller finds or joins it, so it takes no place in
+    /// the table. It counts against the limit, waits for a slot, and is among `operations` like every other.
     ///
-    /// - Parameter operation: a new one, not yet started. Dropped if there is no room.
+    /// - Parameter operation: a new operation, not yet started. Dropped if there is no room.
     @inlinable
     public func enqueueAlone<Op, Value>(
         _ operation: Op, waiter: Waiter<Value>?, priority: OperationPriority = .normal
@@ -105,7 +107,8 @@ extension OperationQueueManager {
             return .refused(.foreign, by: operation)
         }
         guard let seat = operation.audience.withLock({ $0.seatAlone(waiter) }) else {
-            // Somebody who had it before us cancelled it, or delivered what nobody had asked for.
+            // Another holder of the operation cancelled it before this call, or delivered a value that no caller had
+            // asked for.
             operation.cancel()
             gate.withdraw()
             counters.refused.count()
@@ -122,7 +125,7 @@ extension OperationQueueManager {
         return .started(operation, token)
     }
 
-    /// - Parameter prepare: called with a new operation after the lock and before it may begin.
+    /// - Parameter prepare: called with a new operation, after the lock and before the operation may begin.
     @inlinable
     func enqueue<Op: SharedOperation, Found>(
         _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority, replacesFull: Bool = false,
@@ -157,7 +160,7 @@ extension OperationQueueManager {
             }
             InFlightShard.insert(operation, as: name, over: entry, ended: isOver, in: &table)
             if let full {
-                // Who holds it joins it no more, either, when somebody leaves.
+                // When a waiter leaves, no caller that holds the operation joins it either.
                 full.shared.close()
                 replaces = true
             }
@@ -167,7 +170,7 @@ extension OperationQueueManager {
             case .late(let seat, let value):
                 return .started(operation, operation.shared.token(for: seat), value: value, replaces: replaces)
             case .refused(let refusal):
-                // Somebody who had it before us cancelled it just now; its end takes it off the table.
+                // Another holder of the operation cancelled it just now. Its end removes it from the table.
                 return .refused(refusal, operation)
             }
         }
@@ -204,11 +207,11 @@ extension OperationQueueManager {
         }
     }
 
-    /// Starts an operation that was made with its waiters already, or lets one in flight with the same identifier and
+    /// Starts an operation that has its waiters already, or lets an operation in flight with the same identifier and
     /// class work for it (see `CoalescibleOperation.coalesce`).
     ///
-    /// - Returns: `.started(operation, .none)`, or `.joined` with the one that works for it. Its own waiters are called
-    ///   back either way, and leave it, not the other.
+    /// - Returns: `.started(operation, .none)`, or `.joined` with the operation that works for it. Either way, the
+    ///   waiters of `operation` are called back, and leave `operation`, not the other one.
     public func enqueue<Value>(
         operation: CoalescibleOperation<Value>, priority: OperationPriority = .normal
     ) -> Enqueued<CoalescibleOperation<Value>, Never> {
@@ -250,7 +253,7 @@ extension OperationQueueManager {
             break
         }
         let enqueued = carryOut(decision, waiter: nil, priority: priority, in: shard, prepare: { _ in })
-        // The stay is the operation's own: its waiters leave it, not the one that works for it.
+        // The stay belongs to `operation`: its waiters leave `operation`, not the one that works for it.
         if case .joined(let current, _, let late) = enqueued { return .joined(current, .none, late: late) }
         return enqueued
     }

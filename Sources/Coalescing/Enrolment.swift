@@ -1,20 +1,20 @@
-/// A manager's record of one operation in flight: what counts it, and what to undo when it ends. Part of the
-/// operation's state, so it costs no object of its own; it knows no `Key`, so that what every operation does at its end
-/// is not generic.
+/// A manager's record of one operation in flight: its counters, and the closures to call when it ends. Part of the
+/// operation's state, so it needs no object of its own. It does not know `Key`, so that the common end of all
+/// operations is not generic.
 @usableFromInline
 struct Enrolment: Sendable {
-    /// Takes an ended operation off one place in a manager's table.
+    /// Removes an ended operation from one place in a manager's table.
     @usableFromInline typealias Forget = @Sendable (AnyOperation) -> Void
 
     /// The gate that holds the operation's slot.
     @usableFromInline let gate: OperationGate
-    /// Where the operation is counted.
+    /// The counters of the operation's shard.
     @usableFromInline let counters: ShardCounters
-    /// Takes the operation off its place; `nil` for one that nobody can find. Keeps the manager alive.
+    /// Removes the operation from its place; `nil` for an operation that no caller can find. Keeps the manager alive.
     @usableFromInline let forget: Forget?
-    /// A `Forget` for each of its aliases.
+    /// A `Forget` for each alias of the operation.
     @usableFromInline private(set) var forgetAliases: [Forget] = []
-    /// Whether it is in a table.
+    /// Whether the operation is in a table.
     @usableFromInline private(set) var isFindable: Bool
 
     @inlinable
@@ -30,7 +30,7 @@ struct Enrolment: Sendable {
         isFindable = true
     }
 
-    /// Counts the operation's end and takes it off its places: from now on nobody may find it. Never under a lock.
+    /// Counts the operation's end and removes it from its places: from now on no caller finds it. Never under a lock.
     func forget(_ operation: AnyOperation, outcome: OperationError?) {
         switch outcome {
         case nil: counters.finished.count()

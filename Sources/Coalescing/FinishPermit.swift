@@ -1,13 +1,13 @@
-/// The duty to finish an operation, as a value: whoever holds it finishes the operation, and dropping it does so with
-/// `.abandoned`.
+/// The duty to finish an operation, as a value: its holder finishes the operation. Dropping the permit finishes the
+/// operation with `.abandoned`.
 ///
-/// A manager keeps its operations alive until they end, so one whose worker loses track of it would wait for ever. A
-/// worker that holds the permit cannot forget. Make one for each operation: `let permit = FinishPermit(operation)`.
+/// A manager keeps its operations alive until they end, so an operation whose worker loses track of it would never end.
+/// A worker that holds the permit cannot forget. Make one for each operation: `let permit = FinishPermit(operation)`.
 public struct FinishPermit<Value: Sendable>: ~Copyable, Sendable {
-    /// The operation that it is the duty to finish.
+    /// The operation that must be finished.
     public let operation: CoalescibleOperation<Value>
 
-    /// Takes on the duty, for whoever works for `operation`: in `execute()`, say.
+    /// Takes on the duty, for the code that works for `operation`: in `execute()`, say.
     public init(_ operation: CoalescibleOperation<Value>) {
         self.operation = operation
     }
@@ -31,7 +31,7 @@ public struct FinishPermit<Value: Sendable>: ~Copyable, Sendable {
     }
 
     deinit {
-        // Ignored when it has ended, which is so after every `finish`.
+        // Ignored if the operation has ended, as it has after every `finish`.
         operation.finish(.failure(OperationError.abandoned))
     }
 }

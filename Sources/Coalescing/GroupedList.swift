@@ -1,15 +1,15 @@
-/// Elements that come and leave in constant time, found by the group they are in: a number, of which each has one or
-/// none. In no order.
+/// Elements that come and leave in constant time, and are found by their group, a number. Each element has one group or
+/// none. The elements have no order.
 ///
-/// A list inside an array, as `SlotList`, but instead of one chain in order of arrival there is one for each value of
-/// the group's lower bits, twice as many when they get long. So the number should be a hash.
+/// A list inside an array, like `SlotList`, but with one chain for each value of the group's lower bits, instead of one
+/// chain in order of arrival. The number of chains doubles when they get long. So the group should be a hash.
 struct GroupedList<Element> {
     struct Slot {
         var element: Element?
         var stay: UInt32 = 0
-        /// In its chain.
+        /// The previous slot in its chain.
         var previous = GroupedList.none
-        /// The next in its chain; for a free slot the next free one.
+        /// The next slot in its chain; for a free slot, the next free slot.
         var next = GroupedList.none
         var group: Int?
     }
@@ -19,15 +19,15 @@ struct GroupedList<Element> {
 
     private var slots: [Slot] = []
     private var firstFree = GroupedList.none
-    /// The first of each chain. None before an element with a group came.
+    /// The first slot of each chain. Empty until an element with a group comes.
     private var chains: [Int32] = []
-    /// Elements that are in a chain.
+    /// The number of elements that are in a chain.
     private var chained = 0
 
-    /// All that are here.
+    /// All elements.
     var elements: [Element] { slots.compactMap(\.element) }
 
-    /// The elements of this group. Looks at no others but the few whose groups have the same lower bits.
+    /// The elements of this group. Visits no others but the few whose groups have the same lower bits.
     func elements(inGroup group: Int) -> [Element] {
         guard !chains.isEmpty else { return [] }
         var found: [Element] = []
@@ -40,7 +40,7 @@ struct GroupedList<Element> {
         return found
     }
 
-    /// The token finds it until it leaves.
+    /// Adds an element. The token finds it until it leaves.
     mutating func append(_ element: consuming Element, group: Int?) -> SlotToken {
         let index: Int
         if firstFree == Self.none {
@@ -59,7 +59,7 @@ struct GroupedList<Element> {
         return SlotToken(index: UInt32(truncatingIfNeeded: index), stay: slots[index].stay)
     }
 
-    /// What the token names leaves; `nil` if it has left.
+    /// Removes the element that the token names; `nil` if it has left.
     mutating func remove(_ token: SlotToken) -> Element? {
         let index = Int(token.index)
         // Moved out, not copied: an element may hold several references.
@@ -71,14 +71,14 @@ struct GroupedList<Element> {
         return element
     }
 
-    /// What the token names; `nil` if it has left.
+    /// The element that the token names; `nil` if it has left.
     @inline(__always)
     subscript(token: SlotToken) -> Element? {
         let index = Int(token.index)
         return index < slots.count && slots[index].stay == token.stay ? slots[index].element : nil
     }
 
-    /// Changes what the token names in place, unless it has left.
+    /// Changes the element that the token names in place, unless it has left.
     @inline(__always)
     mutating func update(_ token: SlotToken, _ body: (inout Element) -> Void) {
         let index = Int(token.index)
@@ -89,7 +89,7 @@ struct GroupedList<Element> {
         slots[index].element = element
     }
 
-    /// The group of what the token names; `nil` if it has none, or has left.
+    /// The group of the element that the token names; `nil` if it has no group, or has left.
     func group(of token: SlotToken) -> Int? {
         let index = Int(token.index)
         return index < slots.count && slots[index].stay == token.stay ? slots[index].group : nil
@@ -97,8 +97,8 @@ struct GroupedList<Element> {
 
     // MARK: Chains
 
-    // Static, given the arrays: so each is checked once for whether anybody else holds it. Through `self` every access
-    // would be.
+    // Static functions that take the arrays, so that each array is checked once for unique ownership. Through `self`,
+    // every access would be checked.
 
     @inline(__always)
     private static func link(_ index: Int, _ group: Int, in slots: inout [Slot], _ chains: inout [Int32]) {
@@ -112,8 +112,8 @@ struct GroupedList<Element> {
         if first != none { slots[Int(first)].previous = place }
     }
 
-    /// The slot holds no element any more.
-    /// - Returns: whether it was in a chain.
+    /// Frees the slot, which holds no element any more.
+    /// - Returns: whether the slot was in a chain.
     @inline(__always)
     private static func free(
         _ index: Int, before nextFree: Int32, in slots: inout [Slot], _ chains: inout [Int32]

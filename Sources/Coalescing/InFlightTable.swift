@@ -1,9 +1,9 @@
-/// What an operation in flight is found by: its identifier and its class.
+/// The name by which an operation in flight is found: its identifier and its class.
 @usableFromInline
 struct InFlightName<Key: Hashable & Sendable>: Hashable, Sendable {
     @usableFromInline let identifier: Key
     @usableFromInline let kind: ObjectIdentifier
-    /// The identifier is hashed once, for the shard and the table both.
+    /// The identifier's hash, computed once for both the shard and the table.
     @usableFromInline let hash: Int
 
     @inlinable
@@ -24,13 +24,13 @@ struct InFlightName<Key: Hashable & Sendable>: Hashable, Sendable {
     }
 }
 
-/// One place in the table: the operation that is found there, and those before it.
+/// One place in the table: the operation that is found there, and its predecessors.
 @usableFromInline
 struct InFlightEntry: Sendable {
     @usableFromInline var operation: AnyOperation
-    /// Operations before it under the same name that have ended but are still being stopped. All of them must be gone
-    /// before work for this name begins: the entry keeps them, beside what `operation` depends on, because `operation`
-    /// may be cancelled before they are gone.
+    /// Earlier operations under the same name that have ended but are still being stopped. All of them must be gone
+    /// before work for this name begins. The dependencies of `operation` say so too, but `operation` may be cancelled
+    /// before they are gone, so the entry also keeps them.
     @usableFromInline var predecessors: [AnyOperation] = []
 
     @inlinable
@@ -38,8 +38,8 @@ struct InFlightEntry: Sendable {
         self.operation = operation
     }
 
-    /// Takes `gone` off this place; if it was the one that is found, the last one before it is found instead.
-    /// - Returns: whether nobody is left.
+    /// Removes `gone` from this place. If it was the operation that is found, the latest predecessor is found instead.
+    /// - Returns: whether the place is empty.
     @inlinable
     mutating func remove(_ gone: AnyOperation) -> Bool {
         if !predecessors.isEmpty { predecessors.removeAll { $0 === gone } }
@@ -60,10 +60,10 @@ final class InFlightShard<Key: Hashable & Sendable>: Sendable {
 
     init() {}
 
-    /// Puts a new operation in the place of the one there, if any. It begins only when those that have ended there are
-    /// gone.
+    /// Puts a new operation in the place of the present one, if any. The new operation begins only when the ended
+    /// operations of this place are gone.
     /// - Parameters:
-    ///   - entry: what has the place now.
+    ///   - entry: the present entry of the place.
     ///   - ended: whether the operation of `entry` has ended, and must be gone first too.
     @inlinable
     static func insert(
@@ -79,8 +79,8 @@ final class InFlightShard<Key: Hashable & Sendable>: Sendable {
         table.updateValue(new, forKey: name)
     }
 
-    /// Removes an operation that is gone. Another that has its place by now keeps it; otherwise the last one before it
-    /// that is still being stopped gets it back.
+    /// Removes an operation that is gone. If a newer operation has its place by now, that one keeps it; otherwise the
+    /// latest predecessor that is still being stopped gets it back.
     @inlinable
     func remove(_ operation: AnyOperation, from name: InFlightName<Key>) {
         table.withLock { table in

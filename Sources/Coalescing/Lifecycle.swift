@@ -1,19 +1,19 @@
-/// Where an operation stands, as seen from outside.
+/// The phase of an operation, as callers see it.
 public enum OperationPhase: UInt8, Sendable, CaseIterable {
-    /// Made; perhaps waiting for dependencies.
+    /// The operation was made. It may be waiting for dependencies.
     case pending
-    /// Waiting for a slot; its dependencies are met.
+    /// The dependencies are met, and the operation waits for a slot.
     case ready
-    /// `execute()` was called, or it was coalesced into another that executes for it.
+    /// `execute()` was called, or the operation was coalesced into another one, which executes for it.
     case executing
-    /// Ended with a value or with an error of its own.
+    /// The operation ended with a value or with an error of its own.
     case finished
-    /// Ended by `cancel()`.
+    /// The operation was ended by `cancel()`.
     case cancelled
 }
 
-/// The life of one operation: it begins at most once and ends exactly once, whatever races. Pure; `AnyOperation` locks
-/// it and performs what it returns.
+/// The life of one operation: it begins at most once and ends exactly once, even if threads race. Pure: `AnyOperation`
+/// holds the lock and performs the returned actions.
 struct Lifecycle: Sendable {
     /// ```
     /// pending ─submit & dependencies met→ ready ─begin→ starting ─entered→ executing
@@ -23,10 +23,11 @@ struct Lifecycle: Sendable {
     ///    │                 │                 │          stopping ─entered─┐    │
     ///    └───────end───────┴───────end───────┴────────────────────────→ ending ┘ ─retire→ ended
     /// ```
-    /// *starting*: `execute()` is on some thread's stack. Whoever ends the operation then leaves the rest (*stopping*)
-    /// to that thread, so `cancelWork()` never runs before or beside `execute()`, and an operation that finishes inside
-    /// `execute()` starts the next one from a loop rather than from ever deeper in the stack. *ending*: the outcome
-    /// stands, its manager has not yet let go of it. *ended*: nobody will find it any more.
+    /// *starting*: `execute()` is on some thread's stack. A call that ends the operation then leaves the remaining
+    /// steps (*stopping*) to that thread, so `cancelWork()` never runs before or beside `execute()`, and an operation
+    /// that finishes inside `execute()` starts the next one from a loop, not from ever deeper in the stack. *ending*:
+    /// the outcome is decided, but the manager still holds the operation. *ended*: no look-up finds the operation any
+    /// more.
     private enum Phase: Sendable {
         case pending
         case ready
@@ -38,11 +39,11 @@ struct Lifecycle: Sendable {
         case ended(outcome: OperationError?)
     }
 
-    /// Who ends the operation.
+    /// The initiator of an operation's end.
     enum Initiator: Sendable {
-        /// The work itself: there is nothing left to stop.
+        /// The work itself: no work is left to stop.
         case work
-        /// Anyone else: work that was begun has to be stopped.
+        /// Any other caller: work that has begun must be stopped.
         case outside
     }
 
@@ -54,27 +55,27 @@ struct Lifecycle: Sendable {
     enum Entered: Sendable { case none, retire, stopWorkAndRetire }
     enum Ending: Sendable { case ignored, retire, stopWorkAndRetire, leaveToStarter, leaveSourceAndRetire }
 
-    /// Counts one more dependency. False once submitted or ended: it is too late to wait for anything.
+    /// Counts one more dependency. False if the operation was submitted or has ended: then it is too late to wait.
     mutating func expectDependency() -> Bool {
         guard case .pending = phase, !isSubmitted else { return false }
         unmetDependencies += 1
         return true
     }
 
-    /// Counts a dependency as met. True if it was the last one and the operation is ready now.
+    /// Counts a dependency as met. True if it was the last one, and the operation is now ready.
     mutating func dependencyMet() -> Bool {
         unmetDependencies -= 1
         return becomeReady()
     }
 
-    /// Lets the operation run as soon as it may.
+    /// Lets the operation run as soon as its dependencies are met.
     mutating func submit() -> Submission {
         guard case .pending = phase, !isSubmitted else { return .ignored }
         isSubmitted = true
         return becomeReady() ? .ready : .waitsForDependencies
     }
 
-    /// `submit()` for what depends on nothing; false, and nothing changed, for what does.
+    /// `submit()` for an operation without unmet dependencies. False, and nothing changed, for an operation with some.
     mutating func submitIndependent() -> Bool {
         guard case .pending = phase, !isSubmitted, unmetDependencies == 0 else { return false }
         isSubmitted = true
@@ -95,7 +96,7 @@ struct Lifecycle: Sendable {
         return true
     }
 
-    /// Takes `coalesce` back: the other operation refused after all.
+    /// Undoes `coalesce()`: the other operation has refused this one.
     mutating func uncoalesce() {
         if case .coalesced = phase { phase = .pending }
     }
@@ -141,12 +142,12 @@ struct Lifecycle: Sendable {
         }
     }
 
-    /// Notes that the manager has let go of the operation.
+    /// Notes that the manager no longer holds the operation.
     mutating func retire() {
         if case .ending(let outcome) = phase { phase = .ended(outcome: outcome) }
     }
 
-    /// The outcome: `nil` while it lives, then `.some(nil)` for success.
+    /// The outcome: `nil` before the end, then `.some(nil)` for success.
     var outcome: OperationError?? {
         switch phase {
         case .pending, .ready, .starting, .executing, .coalesced: nil
@@ -154,12 +155,12 @@ struct Lifecycle: Sendable {
         }
     }
 
-    /// The outcome once nothing of it is left anywhere.
+    /// The outcome, once no manager holds the operation any more; `nil` before.
     var finalOutcome: OperationError?? {
         if case .ended(let outcome) = phase { .some(outcome) } else { nil }
     }
 
-    /// Whether it is neither submitted, coalesced nor ended.
+    /// Whether the operation is neither submitted, coalesced nor ended.
     var isFresh: Bool {
         if case .pending = phase { !isSubmitted } else { false }
     }

@@ -1,4 +1,4 @@
-/// A manager's start gate under its lock, and the beginning of those it lets through.
+/// A manager's start gate and its lock. Begins the operations that the gate lets through.
 @usableFromInline
 final class OperationGate: Sendable {
     private let gate: Protected<StartGate<AnyOperation>>
@@ -11,7 +11,7 @@ final class OperationGate: Sendable {
         gate.withLock { question($0) }
     }
 
-    /// Makes a change to the gate, then begins whoever may start because of it.
+    /// Changes the gate, then begins the operations that may start because of the change.
     func beginNext(after change: (inout StartGate<AnyOperation>) -> Void) {
         var next = gate.withLock { gate in
             change(&gate)
@@ -26,7 +26,7 @@ final class OperationGate: Sendable {
         }
     }
 
-    /// Enters an admitted operation that depends on nothing: `enter` and `operationIsReady` in one step.
+    /// Enters an admitted operation that has no dependencies: `enter` and `operationIsReady` in one step.
     @usableFromInline
     func enterReady(_ operation: AnyOperation) {
         guard gate.withLock({ $0.enterReady(operation, priority: operation.priority) }) else {
@@ -39,13 +39,13 @@ final class OperationGate: Sendable {
         gate.withLock { change(&$0) }
     }
 
-    /// Makes room for an operation that is about to enter. False when there is none.
+    /// Makes room for an operation that is about to enter. False if there is no room.
     @usableFromInline
     func admit() -> Bool {
         gate.withLock { $0.admit() }
     }
 
-    /// Gives back what `admit` reserved.
+    /// Gives back the room that `admit` reserved.
     @usableFromInline
     func withdraw() {
         gate.withLock { $0.withdraw() }
@@ -57,7 +57,7 @@ final class OperationGate: Sendable {
         gate.withLock { $0.enter(operation, group: group) }
     }
 
-    /// Adds `operation` to another group too, until `endMembership`; `nil` if it entered with that one, or has left.
+    /// Adds `operation` to a further group, until `endMembership`. `nil` if it entered with this group, or has left.
     @usableFromInline
     func addMembership(of operation: AnyOperation, in group: Int) -> SlotToken? {
         gate.withLock { $0.addMembership(of: operation, in: group) }
@@ -73,7 +73,7 @@ final class OperationGate: Sendable {
         beginNext { $0.submit(operation, priority: operation.priority) }
     }
 
-    /// Releases the slot of an operation that has ended and of which nothing is left.
+    /// Releases the slot of an operation that has ended and is no longer in any table.
     func releaseSlot(of operation: AnyOperation) {
         beginNext { $0.leave(operation) }
     }

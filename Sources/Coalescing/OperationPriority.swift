@@ -1,7 +1,7 @@
-/// Which operation gets the next free slot. Within one priority it is first come, first served. An operation has the
-/// highest priority that anybody asked for.
+/// Decides which operation gets the next free slot. Within one priority, first come, first served. An operation has the
+/// highest priority that any caller asked for.
 public enum OperationPriority: UInt8, Sendable, Comparable, CaseIterable {
-    /// Nobody waits for it: a background refresh.
+    /// For work that no caller waits for: a background refresh.
     case background
     case low
     case normal

@@ -1,7 +1,7 @@
-/// All operations in flight: whoever asks for work that is being done joins it, whoever asks first starts it, and both
-/// are one atomic step per identifier. Plain operations run beside them under the same limit.
+/// All operations in flight. A caller that asks for work in progress joins it, the first caller starts it, and both are
+/// one atomic step per identifier. Plain operations run beside them under the same limit.
 ///
-/// Make one and pass it to those who need it; never a global.
+/// Make one and pass it to its users; never make it a global.
 ///
 ///     let users = OperationQueueManager<Int>()
 ///     let waiter = Waiter<User>(on: loop) { result in page.show(result) }
@@ -11,34 +11,38 @@
 ///     }
 ///
 /// **Same work** means equal identifier and same class. The identifier is the one given to `enqueue`; an operation made
-/// with another is refused as `.foreign`. The class is that of what `make` gives, as Swift infers it: a closure that
-/// gives now one subclass, now another, names their superclass, and its operations are refused as `.foreign` too.
+/// with another identifier is refused as `.foreign`. The class is the type that `make` returns, as Swift infers it. If
+/// a closure returns now one subclass, now another, that type is their superclass, and the operations are refused as
+/// `.foreign` too.
 ///
-/// **Locks.** The table is split by the identifier's hash into shards with a lock each; the start gate has one more,
-/// taken only by those who start or end an operation, never by those who join. Order: shard → gate, shard → operation.
-/// Under a shard's lock only `unless`, `make` and `accepts` of a user's run; they must be quick and may not call this
-/// manager. `execute()`, `cancelWork()`, callbacks and observers run without any lock.
+/// **Locks.** The table is split by the identifier's hash into shards with a lock each. The start gate has one more
+/// lock, taken only when an operation starts or ends, never when a caller joins. Order: shard → gate, shard →
+/// operation. Of a user's code, only `unless`, `make` and `accepts` run under a shard's lock; they must be quick, and
+/// must not call this manager. `execute()`, `cancelWork()`, callbacks and observers run without any lock.
 ///
-/// **One at a time.** While an operation that has ended is still being stopped, the next one for its identifier is
-/// found by those who join, but begins only when the first is gone. Two run side by side only when the first refused to
+/// **One at a time.** While an operation that has ended is still being stopped, the next one for its identifier can be
+/// found and joined, but begins only when the first one is gone. Two run side by side only if the first one refused to
 /// be shared (`close()`, `accepts`).
 ///
-/// Operations in flight keep their manager alive, and it them.
+/// Operations in flight keep their manager alive, and the manager keeps them alive.
 public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     /// Limits and defaults of one manager.
     public struct Settings: Sendable {
-        /// How many operations run at the same time. Unlimited by default: operations hold no thread.
+        /// The maximum number of operations that run at the same time. Unlimited by default: operations hold no thread.
         public var maxConcurrent = Int.max
-        /// How many more may wait to start, for a slot or for dependencies; unlimited by default. Beyond it `enqueue`
-        /// starts nothing and answers `.refused(.queueFull, by: nil)`; joining goes on.
+        /// The maximum number of further operations that wait to start, for a slot or for dependencies; unlimited by
+        /// default. Beyond this number `enqueue` starts no operation and returns `.refused(.queueFull, by: nil)`;
+        /// joining remains possible.
         public var maxQueued = Int.max
-        /// After how many grants one goes to the longest waiting instead of the most urgent: one slot in eight for the
-        /// unimportant.
+        /// Every `agingInterval`-th grant goes to the operation that has waited longest, not to the one with the
+        /// highest priority: by default one slot in eight is for unimportant work.
         public var agingInterval = 8
-        /// Parts of the table; rounded up to a power of two. Several times the number of threads makes contention rare.
+        /// The number of shards, rounded up to a power of two. Several times the number of threads makes contention
+        /// rare.
         public var shards = 64
-        /// The group of an identifier, by which `operations(inGroup:)` finds it with others: a hash of what they have
-        /// in common, say the user whose many pictures are each work of their own. Called under a lock.
+        /// The group of an identifier, by which `operations(inGroup:)` finds related operations: a hash of the common
+        /// part of their identifiers, for example of the user whose many pictures are each work of their own. Called
+        /// under a lock.
         public var group: (@Sendable (Key) -> Int)?
         /// Called for every operation of this manager.
         public var observers: [OperationObserver] = []
@@ -68,38 +72,38 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         shards[hash & (shards.count - 1)]
     }
 
-    /// Where an operation without a name is counted: any shard, but threads should not all contend for one.
+    /// The shard that counts an operation without a name: any shard, but threads should not all contend for one.
     @inlinable
     func anyShard(for operation: AnyOperation) -> InFlightShard<Key> {
         // Objects lie 16 bytes apart.
         shard(for: Int(truncatingIfNeeded: UInt(bitPattern: ObjectIdentifier(operation)) >> 4))
     }
 
-    // MARK: Looking in from outside
+    // MARK: Reading the manager's state
 
     /// The operation in flight under `identifier`, if there is one of exactly this class.
     @inlinable
     public func operation<Op: AnyOperation>(for identifier: Key, as kind: Op.Type = Op.self) -> Op? {
         let name = InFlightName(identifier, ObjectIdentifier(kind))
-        // One that has ended may still stand there while it is being stopped.
+        // An operation that has ended may still be in the table while it is being stopped.
         guard let operation = shard(for: name.hash).table.withLock({ $0[name]?.operation }), !operation.hasEnded else {
             return nil
         }
         return operation as? Op
     }
 
-    /// All operations that have not ended, in no order: those that run, wait, or wait for dependencies.
+    /// All operations that have not ended, in no order: running, waiting for a slot, or waiting for dependencies.
     public var operations: [AnyOperation] {
         gate.read { $0.members }
     }
 
-    /// All operations in flight with an identifier, or an alias, of this group (`Settings.group`); one may be there
-    /// twice. Takes time in proportion to their number, however many others there are. Any thread.
+    /// All operations in flight with an identifier, or an alias, of this group (`Settings.group`); an operation may
+    /// occur twice. Takes time in proportion to their number, however many other operations there are. Any thread.
     public func operations(inGroup group: Int) -> [AnyOperation] {
         gate.read { $0.members(inGroup: group) }
     }
 
-    /// The manager's present state, and what it has counted. Takes each shard's lock in turn. Any thread.
+    /// The manager's present state and its counters. Takes each shard's lock in turn. Any thread.
     public var snapshot: OperationQueueSnapshot {
         var snapshot = OperationQueueSnapshot()
         for shard in shards { snapshot.add(shard.counters) }
@@ -109,39 +113,40 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         return snapshot
     }
 
-    // MARK: Steering
+    // MARK: Control
 
-    /// Cancels everything in flight at this moment. Whoever waits gets `.cancelled`.
+    /// Cancels all operations in flight at this moment. Their waiters get `.cancelled`.
     public func cancelAll() {
         for operation in operations { operation.cancel() }
     }
 
-    /// Starts nothing more until `resume()`. Running operations and joining go on.
+    /// Starts no more operations until `resume()`. Running operations continue, and joining remains possible.
     public func pause() {
         gate.change { $0.isPaused = true }
     }
 
-    /// Begins what has queued up since `pause`. Any thread.
+    /// Begins the operations that have queued up since `pause`. Any thread.
     public func resume() {
         gate.beginNext { $0.isPaused = false }
     }
 
-    /// How many operations run at the same time. May change at any time; lowering it stops nothing that runs.
+    /// The maximum number of operations that run at the same time. May change at any time; lowering the limit stops no
+    /// running operation.
     public var maxConcurrent: Int {
         get { gate.read { $0.maxConcurrent } }
         set { gate.beginNext { $0.maxConcurrent = newValue } }
     }
 
-    /// How many more may wait to start. May change at any time; those that wait stay.
+    /// The maximum number of further operations that wait to start. May change at any time; lowering the limit removes
+    /// no waiting operation.
     public var maxQueued: Int {
         get { gate.read { $0.maxQueued } }
         set { gate.change { $0.maxQueued = newValue } }
     }
 
-    // MARK: Letting in
+    // MARK: Admission
 
-    /// Makes `operation` one of this manager's. False if it is not a fresh one. Call `submit()` on it next, without a
-    /// lock.
+    /// Makes `operation` one of this manager's. False if it is not fresh. Call `submit()` on it next, without a lock.
     @inlinable
     func enrol(
         _ operation: AnyOperation, in shard: InFlightShard<Key>, as name: InFlightName<Key>?,
@@ -161,16 +166,16 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
 
     /// Makes `operation`, which is in flight here, findable under a second identifier too, until it ends.
     ///
-    /// - Returns: False when it has ended or is not of this manager, or when another operation that still takes waiters
-    ///   has that identifier. It is found by the identifier's group (`Settings.group`) all the same, unless it has
-    ///   ended.
+    /// - Returns: false if it has ended or is not of this manager, or if another operation that still accepts waiters
+    ///   has that identifier. In the last case it is found by the identifier's group (`Settings.group`) all the same,
+    ///   unless it has ended.
     @discardableResult
     @inlinable
     public func addAlias<Value>(_ operation: CoalescibleOperation<Value>, for identifier: Key) -> Bool {
         guard operation.isEnrolled(in: gate) else { return false }
         let name = InFlightName(identifier, ObjectIdentifier(type(of: operation)))
         let shard = shard(for: name.hash)
-        // First: who finds it by its alias is found with it.
+        // The group comes first: an operation that is found by its alias must also be found by the alias's group.
         let membership = group.flatMap { gate.addMembership(of: operation, in: $0(identifier)) }
         let isEntered = shard.table.withLock { table in
             guard let current = table[name]?.operation else {
@@ -186,7 +191,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
             shard.remove(operation, from: name)
             if let membership { gate.endMembership(membership) }
         }
-        // Ended between the two steps: then nobody else would take the alias away.
+        // The operation has ended between the two steps: no other code would remove the alias.
         guard operation.addAlias(in: gate, forget: forget) else {
             forget(operation)
             return false

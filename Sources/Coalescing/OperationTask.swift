@@ -1,10 +1,10 @@
-/// A recipe: an operation together with what it depends on. Resolve → connect → fetch are three operations, each
-/// reusable alone; the task for the last knows how to get the one before it.
+/// A recipe: an operation together with its dependencies. Resolve → connect → fetch are three operations, each reusable
+/// alone; the task for the last one knows how to get the one before it.
 ///
 ///     let connect = OperationTask { ConnectOperation(host) }
 ///         .after { resolvers.enqueue(host, waiter: nil, make: { ResolveOperation(host) }).operation }
 ///
-/// A dependency is whatever its closure returns: usually the answer of another manager's `enqueue`, so that
+/// A dependency is the operation that its closure returns: usually from another manager's `enqueue`, so that
 /// dependencies coalesce too. The closure is called each time the task makes an operation, never under a lock, so it
 /// may call any manager.
 public struct OperationTask<Op: AnyOperation>: Sendable {
@@ -16,13 +16,14 @@ public struct OperationTask<Op: AnyOperation>: Sendable {
         let operation: @Sendable () -> AnyOperation?
     }
 
-    /// - Parameter make: gives a new operation with each call, since an operation runs once.
+    /// - Parameter make: returns a new operation with each call, since an operation runs once.
     public init(_ make: @escaping @Sendable () -> Op) {
         makeAlone = make
     }
 
-    /// This task with one more dependency. `nil` from `dependency` means that there is none (its queue was full, say):
-    /// the operation then ends with `.dependency(.cancelled)`, or waits for nothing if the rule is `.end`.
+    /// This task with one more dependency. If `dependency` returns `nil`, there is no such operation (its queue was
+    /// full, say): the dependent operation then ends with `.dependency(.cancelled)`, or does not wait for it if the
+    /// rule is `.end`.
     public func after(
         rule: DependencyRule = .success, _ dependency: @escaping @Sendable () -> AnyOperation?
     ) -> OperationTask {

@@ -1,10 +1,10 @@
-/// Work that is never shared. It goes through the same manager so that the limit and the priorities count it too.
+/// Work that is never shared. It goes through the same manager, so that the limit and the priorities cover it too.
 @ThreadSafe
 open class PlainOperation: AnyOperation {
     private nonisolated let work: (@Sendable (PlainOperation) -> Void)?
 
-    /// - Parameter work: what `execute()` calls, unless a subclass overrides it. It, or whatever it begins, calls
-    ///   `finish`.
+    /// - Parameter work: called by `execute()`, unless a subclass overrides that method. `work`, or the code that it
+    ///   starts, calls `finish`.
     public nonisolated init(_ work: (@Sendable (PlainOperation) -> Void)? = nil) {
         self.work = work
         super.init()
@@ -14,7 +14,7 @@ open class PlainOperation: AnyOperation {
         work?(self)
     }
 
-    /// Ends it: with success, or with the error it reports. False when it had ended already.
+    /// Ends the operation: with success, or with `error`. False if it had ended already.
     @discardableResult
     public nonisolated final func finish(_ error: (any Error)? = nil) -> Bool {
         end(error.map { OperationError($0) }, by: .work) { .none }

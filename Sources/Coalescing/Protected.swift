@@ -15,7 +15,7 @@ struct Protected<State: Sendable>: ~Copyable, Sendable {
         mutex = Mutex(state)
     }
 
-    /// Calls `body` with exclusive access. Not re-entrant; keep it short and call nothing of a user's from it.
+    /// Calls `body` with exclusive access. Not re-entrant: keep `body` short, and call no code of a user in it.
     @inlinable @inline(__always)
     borrowing func withLock<R: Sendable>(_ body: (inout State) -> R) -> R {
         mutex.withLock { state in

@@ -1,15 +1,15 @@
 /// Names one stay in a `SlotList`.
 @usableFromInline
 package struct SlotToken: Hashable, Sendable {
-    /// Which slot.
+    /// The index of the slot.
     @usableFromInline package let index: UInt32
-    /// Which of the elements that have had this slot.
+    /// Distinguishes the elements that have had this slot.
     @usableFromInline package let stay: UInt32
 
-    /// The token that finds nothing in any list.
+    /// The token that finds no element in any list.
     @inlinable package static var none: SlotToken { SlotToken(index: .max, stay: 0) }
 
-    /// Makes the token of a stay, as a list gives it out.
+    /// Makes the token of a stay, as a list returns it.
     @inlinable
     package init(index: UInt32, stay: UInt32) {
         self.index = index
@@ -20,10 +20,10 @@ package struct SlotToken: Hashable, Sendable {
 /// A list in order of arrival whose members can leave from the middle in constant time: a doubly linked list inside an
 /// array.
 ///
-/// A token names one stay. Once its element has left, the token finds nothing, even when the slot has been taken again.
+/// A token names one stay. Once its element has left, the token finds no element, even if the slot was taken again.
 @usableFromInline
 package struct SlotList<Element> {
-    /// What names one stay.
+    /// The name of one stay.
     @usableFromInline package typealias Token = SlotToken
 
     @usableFromInline
@@ -31,7 +31,7 @@ package struct SlotList<Element> {
         @usableFromInline var element: Element?
         @usableFromInline var stay: UInt32 = 0
         @usableFromInline var previous: Int32
-        /// The next in order; for a free slot the next free one.
+        /// The next slot in order; for a free slot, the next free slot.
         @usableFromInline var next: Int32
 
         @inlinable
@@ -42,7 +42,7 @@ package struct SlotList<Element> {
         }
     }
 
-    /// Where a list ends.
+    /// The index that ends a list.
     @inlinable static var none: Int32 { -1 }
 
     @usableFromInline var slots: [Slot] = []
@@ -57,7 +57,7 @@ package struct SlotList<Element> {
 
     @inlinable var isEmpty: Bool { count == 0 }
 
-    /// Appends `element`; the token finds it until it leaves.
+    /// Appends `element`. The token finds it until it leaves.
     @inlinable
     package mutating func append(_ element: consuming Element) -> Token {
         let index: Int32
@@ -77,7 +77,7 @@ package struct SlotList<Element> {
         return Token(index: UInt32(truncatingIfNeeded: index), stay: slots[Int(index)].stay)
     }
 
-    /// Removes what the token names; `nil` if it has left.
+    /// Removes the element that the token names; `nil` if it has left.
     @inlinable
     package mutating func remove(_ token: Token) -> Element? {
         let index = Int(token.index)
@@ -89,7 +89,7 @@ package struct SlotList<Element> {
         return element
     }
 
-    /// Changes what the token names in place. False if it has left. `body` must not leave `nil`.
+    /// Changes the element that the token names in place. False if it has left. `body` must not leave `nil`.
     @discardableResult
     @inlinable
     mutating func update(_ token: Token, _ body: (inout Element?) -> Void) -> Bool {
@@ -99,7 +99,7 @@ package struct SlotList<Element> {
         return true
     }
 
-    /// Takes out of the list a slot that holds no element any more.
+    /// Takes a slot that holds no element any more out of the list.
     @inlinable
     mutating func vacate(_ index: Int) {
         let (previous, next) = (slots[index].previous, slots[index].next)
@@ -111,7 +111,8 @@ package struct SlotList<Element> {
         count -= 1
     }
 
-    /// What the token names, in place; `nil` if it has left. Setting `nil`, or what has left, does nothing.
+    /// The element that the token names, in place; `nil` if it has left. Setting `nil`, or an element that has left,
+    /// has no effect.
     @inlinable
     subscript(token: Token) -> Element? {
         get {
@@ -127,14 +128,14 @@ package struct SlotList<Element> {
     /// All elements, in no order.
     package var elements: [Element] { slots.compactMap(\.element) }
 
-    /// The element that has been here longest, and its token.
+    /// The element that has been in the list longest, and its token.
     @inlinable
     var front: (token: Token, element: Element)? {
         guard first != Self.none, let element = slots[Int(first)].element else { return nil }
         return (Token(index: UInt32(truncatingIfNeeded: first), stay: slots[Int(first)].stay), element)
     }
 
-    /// Visits every element in order, in place. One that `body` sets to `nil` leaves.
+    /// Visits every element in order, in place. An element that `body` sets to `nil` leaves.
     @inlinable
     mutating func update(_ body: (inout Element?) -> Void) {
         var index = first

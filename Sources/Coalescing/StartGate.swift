@@ -1,9 +1,9 @@
-/// Who may start, and when: a limit on how many run, priorities among those who wait, and a bound on how many may wait.
-/// Pure; `OperationQueueManager` locks it and begins what `next()` returns.
+/// Decides which operation may start, and when: a limit on the running operations, priorities among the waiting ones,
+/// and a bound on their number. Pure: `OperationGate` holds the lock and begins the operation that `next()` returns.
 ///
-/// **Order.** The highest priority first, within it first come, first served. Every `agingInterval`-th grant goes
-/// instead to the one that has waited longest, whatever its priority, so the lowest gets at least that share of the
-/// slots and never starves.
+/// **Order.** The highest priority first; within one priority, first come, first served. Every `agingInterval`-th grant
+/// goes instead to the operation that has waited longest, of any priority, so the lowest priority gets at least that
+/// share of the slots and never starves.
 struct StartGate<Member: GateMember>: Sendable {
     /// ```
     /// (admit) ─enter→ pending ─submit→ waiting ─next→ running ─leave→ (gone)
@@ -30,14 +30,14 @@ struct StartGate<Member: GateMember>: Sendable {
     var maxQueued: Int
     var isPaused = false
 
-    /// How many run.
+    /// The number of running members.
     private(set) var running = 0
-    /// How many were admitted and do not run yet: about to enter, pending or waiting.
+    /// The number of members that were admitted and do not run yet: about to enter, pending or waiting.
     private(set) var queued = 0
 
     private let agingInterval: Int
     private var records = GroupedList<Record>()
-    /// Further groups that members are in.
+    /// Further groups of members (see `addMembership`).
     private var memberships = GroupedList<Member>()
     private var lanes: [SlotList<Arrival>]
     private var arrivals: UInt64 = 0
@@ -52,12 +52,12 @@ struct StartGate<Member: GateMember>: Sendable {
 
     var members: [Member] { records.elements.map(\.member) }
 
-    /// The members that entered with this group or were added to it later; some perhaps twice.
+    /// The members that entered with this group or were added to it later; a member may occur twice.
     func members(inGroup group: Int) -> [Member] {
         records.elements(inGroup: group).map(\.member) + memberships.elements(inGroup: group)
     }
 
-    /// Makes room for one more. False if all slots are taken and as many wait as may.
+    /// Makes room for one more member. False if all slots are taken and the maximum number of members waits.
     mutating func admit() -> Bool {
         let room = isPaused ? 0 : max(0, maxConcurrent - running)
         guard queued < room || queued - room < maxQueued else { return false }
@@ -65,20 +65,20 @@ struct StartGate<Member: GateMember>: Sendable {
         return true
     }
 
-    /// Gives back what `admit` reserved.
+    /// Gives back the room that `admit` reserved.
     mutating func withdraw() {
         queued -= 1
     }
 
-    /// The one that was admitted.
-    /// - Parameter group: what the member is found by.
+    /// Enters a member that was admitted.
+    /// - Parameter group: the group by which the member is found.
     mutating func enter(_ member: Member, group: Int? = nil) {
         member.keep(record: records.append(Record(member: member, phase: .pending), group: group))
     }
 
-    /// The one that was admitted, which could run now.
+    /// Enters a member that was admitted and is ready to run.
     ///
-    /// - Returns: whether it runs, since a slot is free and nobody waits. Otherwise it waits like the others: look for
+    /// - Returns: whether it runs, since a slot is free and no member waits. Otherwise it waits like the others: call
     ///   `next()`.
     mutating func enterReady(_ member: Member, priority: OperationPriority) -> Bool {
         guard !isPaused, running < maxConcurrent, queued == 1 else {
@@ -93,7 +93,7 @@ struct StartGate<Member: GateMember>: Sendable {
         return true
     }
 
-    /// The member could run now. Ignored if it has left meanwhile.
+    /// The member is ready to run. Ignored if it has left meanwhile.
     mutating func submit(_ member: Member, priority: OperationPriority) {
         let record = member.record
         guard case .pending = records[record]?.phase else { return }
@@ -102,7 +102,7 @@ struct StartGate<Member: GateMember>: Sendable {
         records.update(record) { $0.phase = .waiting(priority, token) }
     }
 
-    /// Moves it to the end of a higher lane. Ignored unless it waits in a lower one.
+    /// Moves the member to the end of a higher lane. Ignored unless the member waits in a lower one.
     mutating func raise(_ member: Member, to priority: OperationPriority) {
         let record = member.record
         guard case .waiting(let current, let token) = records[record]?.phase, current < priority,
@@ -112,7 +112,8 @@ struct StartGate<Member: GateMember>: Sendable {
         records.update(record) { $0.phase = .waiting(priority, moved) }
     }
 
-    /// The next to begin; it holds a slot from now on until `leave`. `nil` if nobody waits or no slot is free.
+    /// The next member to begin. It holds a slot from now on until `leave`. `nil` if no member waits or no slot is
+    /// free.
     mutating func next() -> Member? {
         guard queued > 0, !isPaused, running < maxConcurrent else { return nil }
         let longestFirst = (grants + 1) % agingInterval == 0
@@ -133,8 +134,8 @@ struct StartGate<Member: GateMember>: Sendable {
         }
     }
 
-    /// Adds a member to another group too, until `endMembership`.
-    /// - Returns: `nil` if it entered with that one, or has left.
+    /// Adds a member to a further group, until `endMembership`.
+    /// - Returns: `nil` if the member entered with this group, or has left.
     mutating func addMembership(of member: Member, in group: Int) -> SlotToken? {
         guard records[member.record] != nil, records.group(of: member.record) != group else { return nil }
         return memberships.append(member, group: group)
@@ -142,7 +143,7 @@ struct StartGate<Member: GateMember>: Sendable {
 
     mutating func endMembership(_ token: SlotToken) { _ = memberships.remove(token) }
 
-    /// The member has ended, wherever it stood.
+    /// The member has ended, in any phase.
     mutating func leave(_ member: Member) {
         switch records.remove(member.record)?.phase {
         case .pending:
@@ -158,9 +159,9 @@ struct StartGate<Member: GateMember>: Sendable {
     }
 }
 
-/// Waits at a gate, or has passed it. It remembers where its record is, so that the gate need not search for it.
+/// A member that waits at a gate, or has passed it. It keeps the token of its record, so that the gate need not search.
 protocol GateMember: AnyObject, Sendable {
-    /// For the gate, which calls both under its lock: what `keep` was given last, `.none` before.
+    /// Both are for the gate, which calls them under its lock. `record` is the last token given to `keep`, or `.none`.
     var record: SlotToken { get }
     func keep(record: SlotToken)
 }

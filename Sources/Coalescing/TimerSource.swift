@@ -1,10 +1,10 @@
-/// What time it is and when to be called: an event loop's timers, a manual clock in a test, or `TaskTimers`.
+/// A clock with timers: an event loop, a manual clock in a test, or `TaskTimers`.
 public protocol TimerSource: Sendable {
     /// The time since some fixed moment; never goes back.
     var now: Duration { get }
 
     /// Calls `fire` once, `delay` from now or a little later, on a thread of the source's choosing, never on the
-    /// caller's stack. There is no way to take it back: whoever is called too late finds nothing to do.
+    /// caller's stack. A timer cannot be cancelled: `fire` must do nothing if it comes too late.
     func schedule(after delay: Duration, _ fire: @escaping @Sendable () -> Void)
 }
 

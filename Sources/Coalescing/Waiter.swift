@@ -1,6 +1,7 @@
-/// Somebody who waits for an operation's value: where to call back, what to call, and which values will do.
+/// A waiter for an operation's value: the queue to call back on, the handler to call, and the values that it accepts.
 public struct Waiter<Value: Sendable>: Sendable {
-    /// Called exactly once, on `queue`, with the value or the reason there is none; never when `leave` returned true.
+    /// Called exactly once, on `queue`, with the value or the reason that there is none; never if `leave` returned
+    /// true.
     public typealias Handler = @Sendable (Result<Value, OperationError>) -> Void
 
     @usableFromInline let queue: any CallbackQueue
@@ -8,9 +9,9 @@ public struct Waiter<Value: Sendable>: Sendable {
     @usableFromInline let handler: Handler
 
     /// - Parameters:
-    ///   - queue: where the handler is called.
-    ///   - accepts: whether a value may serve this waiter; `nil` takes every value. Called under the operation's lock:
-    ///     it must be quick, pure, and call nothing of this library.
+    ///   - queue: the queue on which the handler is called.
+    ///   - accepts: whether a value may serve this waiter; `nil` accepts every value. Called under the operation's
+    ///     lock: it must be quick and pure, and must not call this library.
     @inlinable
     public init(
         on queue: any CallbackQueue, accepts: (@Sendable (Value) -> Bool)? = nil, handler: @escaping Handler
@@ -26,13 +27,13 @@ public struct Waiter<Value: Sendable>: Sendable {
     }
 }
 
-/// One stay with one operation: what `leave` needs. A token of another operation, or of a stay that has ended, does
-/// nothing.
+/// Names one stay with one operation, for `leave`. A token of another operation, or of a stay that has ended, has no
+/// effect.
 public struct WaiterToken: Hashable, Sendable {
     @usableFromInline let operation: ObjectIdentifier?
     @usableFromInline let seat: SlotToken
 
-    /// The token of nobody, for an operation enqueued without a waiter.
+    /// The token of an operation that was enqueued without a waiter.
     public static let none = WaiterToken(operation: nil, seat: .none)
 
     @inlinable
@@ -42,11 +43,11 @@ public struct WaiterToken: Hashable, Sendable {
     }
 }
 
-/// What becomes of an operation when its last waiter has left. Read at that moment; an operation that nobody ever
-/// joined goes on.
+/// The fate of an operation whose last waiter has left. Read at that moment; an operation that no waiter ever joined
+/// goes on.
 public enum LastLeavePolicy: Sendable {
-    /// The result is worth having anyway (it will be stored). The default.
+    /// The operation goes on: its result is useful anyway (it will be stored). The default.
     case goOn
-    /// Nobody wants it: it is cancelled.
+    /// The operation is cancelled: its result has no use.
     case cancel
 }

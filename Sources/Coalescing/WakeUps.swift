@@ -1,7 +1,7 @@
 /// One handler that is due, with its result.
 @usableFromInline
 struct Callback<Value: Sendable>: Sendable {
-    // The whole waiter, so that nothing that a user's closure holds is released under the lock that made this.
+    // The whole waiter: no object that a user's closure holds may be released under the operation's lock.
     @usableFromInline let waiter: Waiter<Value>
     @usableFromInline let result: Result<Value, OperationError>
 
@@ -17,13 +17,13 @@ struct Callback<Value: Sendable>: Sendable {
     func call() { waiter.handler(result) }
 }
 
-/// The handlers that one event owes, in the order in which their waiters joined.
+/// The callbacks that one event makes due, in the order in which their waiters joined.
 @usableFromInline
 struct Callbacks<Value: Sendable>: Sendable {
-    /// The first callback, beside the others because most operations have one waiter: then there is no array.
+    /// The first callback, stored apart from the others: most operations have one waiter, and then there is no array.
     @usableFromInline var first: Callback<Value>?
     @usableFromInline var others: [Callback<Value>] = []
-    /// How many waiters get `.released`.
+    /// The number of waiters that get `.released`.
     @usableFromInline var released = 0
 
     @inlinable
@@ -36,8 +36,8 @@ struct Callbacks<Value: Sendable>: Sendable {
     }
 }
 
-/// The callbacks of one event, one `enqueue` for each queue however many waiters live there. They are called there in
-/// the order in which they joined.
+/// The callbacks of one event: one `enqueue` for each queue, however many waiters use that queue. Each queue calls them
+/// in the order in which the waiters joined.
 @usableFromInline
 struct WakeUps: Sendable {
     @usableFromInline
@@ -52,7 +52,7 @@ struct WakeUps: Sendable {
         }
     }
 
-    /// The first batch, beside the others for the same reason as in `Callbacks`.
+    /// The first batch, stored apart from the others for the same reason as in `Callbacks`.
     @usableFromInline var first: Batch?
     @usableFromInline var others: [Batch] = []
 
@@ -98,7 +98,7 @@ struct WakeUps: Sendable {
         }
     }
 
-    /// Sends each batch to its queue. Never under a lock: an inline queue calls the handlers here and now.
+    /// Sends each batch to its queue. Never under a lock: an inline queue calls the handlers at once.
     @usableFromInline
     func send() {
         if let first { first.queue.enqueue(first.run) }
