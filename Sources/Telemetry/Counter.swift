@@ -1,16 +1,16 @@
-/// What one worker loop counts, whichever upstream it concerns; the rest is an `UpstreamCounter`. Closed: the scrape, the
-/// tests and the slots below follow from the cases.
+/// The counters that a worker loop keeps for all upstreams together; the others are `UpstreamCounter`s. A closed list:
+/// the scrape, the tests and the slots below follow from the cases.
 public enum Counter: Hashable, Sendable {
     case requests(MethodClass)
     case responses(StatusClass)
     case coalescing(CoalescingEvent)
     case stores(StoreResult)
 
-    /// Connections newly opened to an origin, exchanges that reused one, connections closed.
+    /// Connections newly opened to origins, exchanges that reused a connection, connections closed.
     case upstreamConnects, upstreamReuses, upstreamCloses
     /// Bytes read from and written to origins, heads and framing included.
     case upstreamBytesIn, upstreamBytesOut
-    /// Client connections accepted, closed, and turned away over the limit (those are not counted as opened).
+    /// Client connections accepted, closed, and refused because of the limit (refused ones are not counted as opened).
     case clientConnectionsOpened, clientConnectionsClosed, clientConnectionsRefused
     /// Bytes read from and written to clients, heads and framing included.
     case clientBytesIn, clientBytesOut
@@ -19,10 +19,10 @@ public enum Counter: Hashable, Sendable {
 }
 
 extension Counter {
-    /// How many slots `LoopMetrics` reserves; a multiple of a cache line's eight.
+    /// The number of slots that `LoopMetrics` reserves; a multiple of a cache line's eight.
     @usableFromInline static let capacity = 40
 
-    /// Where the slots of each group begin: behind those of the group before, of which there are so many.
+    /// The first slot of each group: the first slot of the group before, plus the number of slots in that group.
     @usableFromInline
     enum Start {
         @inlinable static var responses: Int { 8 }
@@ -31,7 +31,7 @@ extension Counter {
         @inlinable static var others: Int { stores + 6 }
     }
 
-    /// The counter's own place. Folds to a constant where the case is written out.
+    /// The counter's own slot. Folds to a constant if the case is written out.
     @inlinable var slot: Int {
         switch self {
         case .requests(let method): method.position

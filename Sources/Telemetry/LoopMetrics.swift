@@ -8,7 +8,7 @@ public import Synchronization
 public final class LoopMetrics: Sendable {
     /// Metrics of requests that were refused before an upstream was found for them.
     public let unrouted = UpstreamMetrics()
-    /// By name: those of the settings. Locked for a reload and a scrape.
+    /// The metrics of the upstreams in the settings, by name. Locked for a reload and a scrape.
     private let upstreams = Guarded<[String: UpstreamMetrics]>([:])
     /// Two loops' counters never share a cache line, nor a pair of lines that the CPU prefetches together (128 bytes),
     /// nor do they share one with the object's own reference count, which the scraping thread touches.
@@ -24,8 +24,8 @@ public final class LoopMetrics: Sendable {
         cells[slot].store(cells[slot].load(ordering: .relaxed) &+ amount, ordering: .relaxed)
     }
 
-    /// The upstreams that there are from now on. One whose name stays goes on with its counters, whatever else of it
-    /// changed; those of a name that goes are forgotten.
+    /// Sets the upstreams that exist from now on. An upstream whose name stays keeps its counters, even if its other
+    /// settings have changed. The counters of a removed name are dropped.
     public func change(toUpstreams names: [String]) {
         upstreams.withLock { upstreams in
             let former = upstreams
@@ -34,8 +34,8 @@ public final class LoopMetrics: Sendable {
         }
     }
 
-    /// The counters of the upstream with that name. From any thread; for whoever is to keep them. Where the settings
-    /// have none of that name any more, what the last requests for it count stands on no page.
+    /// The counters of the upstream with that name, for a caller that keeps them. If the settings no longer have that
+    /// name, the counts of its last requests appear on no page. From any thread.
     public func upstream(_ name: String) -> UpstreamMetrics {
         upstreams.withLock { $0[name] } ?? UpstreamMetrics()
     }
@@ -53,7 +53,7 @@ public final class LoopMetrics: Sendable {
 /// Counters at one moment, of one loop or of several added up.
 public struct CounterValues: Sendable {
     fileprivate var slots = [UInt64](repeating: 0, count: Counter.capacity)
-    /// By name.
+    /// Indexed by name.
     fileprivate var upstreams: [String: UpstreamCounterValues] = [:]
     /// Counters of requests that were refused before an upstream was found for them.
     public fileprivate(set) var unrouted = UpstreamCounterValues()
@@ -65,10 +65,10 @@ public struct CounterValues: Sendable {
         for loop in loops { add(loop.read()) }
     }
 
-    /// The counter's value when this was read.
+    /// The counter's value at the time of reading.
     public subscript(counter: Counter) -> UInt64 { slots[counter.slot] }
 
-    /// The counters of the upstream with that name, all 0 where nothing knows it.
+    /// The counters of the upstream with that name, all 0 if no loop knows it.
     public subscript(upstream name: String) -> UpstreamCounterValues { upstreams[name] ?? UpstreamCounterValues() }
 
     /// Adds another loop's values.
@@ -78,7 +78,7 @@ public struct CounterValues: Sendable {
         unrouted.add(other.unrouted)
     }
 
-    /// Client connections open now; never below zero though the two counts are read one after the other.
+    /// Client connections open now; never below zero, although the two counts are read one after the other.
     public var clientConnectionsOpen: UInt64 { difference(.clientConnectionsOpened, .clientConnectionsClosed) }
 
     /// Upstream connections open now, idle ones included.

@@ -1,10 +1,10 @@
 import Bytes
 
-/// The names under which the counters and histograms stand on the metrics page.
+/// The names of the counters and histograms on the metrics page.
 
 extension CounterValues {
-    /// All counters, and the gauges that follow from them.
-    /// - Parameter upstreams: the names of those that are told of, in the order of the page.
+    /// All counters, and the gauges derived from them.
+    /// - Parameter upstreams: the names of the upstreams to report, in the order of the page.
     public func families(upstreams: [String]) -> [MetricFamily] {
         [
             labelled("requests", "Requests by method.", "method", Counter.requests),
@@ -58,7 +58,8 @@ extension CounterValues {
         ]
     }
 
-    /// What is refused is so before it is of any upstream, or whichever that is.
+    /// A request is refused before it is known which upstream it is for, or for a reason that does not depend on the
+    /// upstream.
     private func verdicts(of upstreams: [String]) -> MetricFamily {
         func sample(_ name: String, _ values: UpstreamCounterValues, _ verdict: Verdict) -> MetricSample {
             MetricSample([("upstream", name), ("verdict", "\(verdict.name)")], .whole(values[.verdicts(verdict)]))

@@ -2,7 +2,7 @@ public import Bytes
 
 /// One metric with all its samples, for the metrics page. Made at the scrape, never on the hot path.
 public struct MetricFamily: Sendable {
-    /// The Prometheus types that are used.
+    /// The Prometheus types in use.
     public enum Kind: UInt8, PublicName {
         case counter, gauge, histogram
 
@@ -29,22 +29,22 @@ public struct MetricFamily: Sendable {
         self.samples = samples
     }
 
-    /// Something that only grows, by labels.
+    /// A value that only grows, with samples by labels.
     public static func counter(_ name: String, _ help: String, _ samples: [MetricSample]) -> MetricFamily {
         MetricFamily(name, help, .counter, samples)
     }
 
-    /// Something that only grows.
+    /// A value that only grows.
     public static func counter(_ name: String, _ help: String, _ value: UInt64) -> MetricFamily {
         counter(name, help, [MetricSample([], .whole(value))])
     }
 
-    /// Something that goes up and down, by labels.
+    /// A value that goes up and down, with samples by labels.
     public static func gauge(_ name: String, _ help: String, _ samples: [MetricSample]) -> MetricFamily {
         MetricFamily(name, help, .gauge, samples)
     }
 
-    /// Something that goes up and down.
+    /// A value that goes up and down.
     public static func gauge(_ name: String, _ help: String, _ value: UInt64) -> MetricFamily {
         gauge(name, help, [MetricSample([], .whole(value))])
     }
@@ -61,7 +61,7 @@ public struct MetricSample: Sendable {
         case durations(DurationCounts)
     }
 
-    /// What tells it from the family's other samples; may be empty.
+    /// The labels that distinguish the sample from the family's others; may be empty.
     public let labels: [MetricLabel]
     public let value: Value
 
@@ -72,9 +72,9 @@ public struct MetricSample: Sendable {
     }
 }
 
-/// A label: its name is ours, its value may be anything.
+/// A label. The program chooses its name; its value may be any text.
 public struct MetricLabel: Sendable, Equatable {
-    /// Both as they are; the page escapes the value.
+    /// Both unescaped; the page escapes the value.
     public let name: String
     public let value: String
 

@@ -5,10 +5,10 @@ public import Bytes
 public enum PrometheusText {
     /// The `Content-Type` of the page.
     public static let contentType: StaticString = "text/plain; version=0.0.4; charset=utf-8"
-    /// Begins every name.
+    /// The prefix of every name.
     static let prefix = "coalesced_"
 
-    /// The whole page. Each family's name may occur once.
+    /// The whole page. Each family's name may occur only once.
     public static func page(_ families: [MetricFamily]) -> ByteBuffer {
         let page = ByteBuffer(capacity: 32 << 10)
         for family in families { append(family, to: page) }
@@ -33,7 +33,7 @@ public enum PrometheusText {
     private static func append(
         _ durations: DurationCounts, _ name: String, _ labels: [MetricLabel], to page: ByteBuffer
     ) {
-        // Each is added up when asked for: once.
+        // Each of the two adds up the buckets: read it once.
         let (upToBounds, count) = (durations.upToBounds, durations.count)
         for (bound, upTo) in zip(DurationCounts.bounds, upToBounds) {
             let seconds = ByteBuffer(capacity: 16)
@@ -63,7 +63,7 @@ extension ByteBuffer {
         append("\n")
     }
 
-    /// `\` and newline, and in label values `"` too.
+    /// Escapes `\` and newline, and in label values `"` too.
     fileprivate func append(escaping text: String, quote: Bool) {
         for byte in text.utf8 {
             switch byte {

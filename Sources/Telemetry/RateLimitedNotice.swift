@@ -1,11 +1,12 @@
-/// Keeps the diagnostics log readable under attack: at most so many notices of one kind per interval, and one number
+/// Keeps the diagnostics log readable under attack: at most `limit` notices of one kind per interval, and one number
 /// for the rest. Reads no clock; belongs to one loop or thread.
 ///
-/// `Kind` must be a closed enum without payloads from outside: there is one entry for each value ever seen.
+/// `Kind` must be a closed enum without payloads from outside: there is one entry for each value that has ever
+/// occurred.
 public struct RateLimitedNotice<Kind: Hashable & Sendable>: Sendable {
-    /// What to do about one more.
+    /// The decision about one notice.
     public enum Decision: Sendable, Equatable {
-        /// Write it. If `suppressed` is not 0, say first that this many similar ones were not written.
+        /// Write it. If `suppressed` is not 0, first report that this many similar notices were not written.
         case write(suppressed: UInt64)
         case suppress
     }
@@ -45,11 +46,11 @@ public struct RateLimitedNotice<Kind: Hashable & Sendable>: Sendable {
         return .write(suppressed: suppressedBefore)
     }
 
-    /// Whether `takeSuppressed` will return something, now or later.
+    /// Whether `takeSuppressed` will return any number, now or later.
     public var hasSuppressed: Bool { windows.values.contains { $0.suppressed > 0 } }
 
-    /// What was suppressed in intervals that are over: for a timer, so that the number is reported even if the attack
-    /// has ended.
+    /// Takes the numbers of notices suppressed in intervals that are over. For a timer, so that the numbers are
+    /// reported even if the attack has ended.
     public mutating func takeSuppressed(at now: UInt64) -> [(kind: Kind, count: UInt64)] {
         let over = windows.filter { isOver($0.value, at: now) }
         for kind in over.keys { windows[kind] = nil }

@@ -1,19 +1,20 @@
-/// What one worker loop counts for each upstream. Closed, as `Counter` is.
+/// The counters that a worker loop keeps for each upstream. A closed list, like `Counter`.
 public enum UpstreamCounter: Hashable, Sendable {
-    /// Requests that were routed there, by verdict.
+    /// Requests routed to the upstream, by verdict.
     case verdicts(Verdict)
     case failures(UpstreamFailure)
-    /// Heads of responses that came from its servers, interim ones included.
+    /// Heads of responses from the upstream's servers, interim ones included.
     case responses(StatusClass)
-    /// Exchanges begun with its servers, and those among them that repeated a failed one.
+    /// Exchanges begun with the upstream's servers, and the exchanges among them that repeated a failed one.
     case fetches, retries
 }
 
 extension UpstreamCounter {
-    /// How many slots `UpstreamMetrics` reserves, whose `cells` has to say so once more: a multiple of a cache line's eight.
+    /// The number of slots that `UpstreamMetrics` reserves: a multiple of a cache line's eight. Its `cells` must repeat
+    /// the number.
     @usableFromInline static let capacity = 32
 
-    /// Where the slots of each group begin: behind those of the group before, of which there are so many.
+    /// The first slot of each group: the first slot of the group before, plus the number of slots in that group.
     @usableFromInline
     enum Start {
         @inlinable static var failures: Int { 7 }
@@ -21,7 +22,7 @@ extension UpstreamCounter {
         @inlinable static var others: Int { responses + 5 }
     }
 
-    /// The counter's own place. Folds to a constant where the case is written out.
+    /// The counter's own slot. Folds to a constant if the case is written out.
     @inlinable var slot: Int {
         switch self {
         case .verdicts(let verdict): verdict.position
@@ -41,10 +42,10 @@ extension UpstreamCounter: CaseIterable {
     }
 }
 
-/// What is measured of an upstream's servers.
+/// The durations measured for an upstream's servers.
 public enum UpstreamMeasure: UInt8, CaseIterable, Sendable {
-    /// From when a request had been sent, its content included, to the head of the final response.
+    /// From the time when a request had been sent, its content included, to the head of the final response.
     case firstByte
-    /// From the beginning of a connection to when it stood; one that failed has none.
+    /// From the beginning of a connection to its establishment. A failed connection is not measured.
     case connect
 }

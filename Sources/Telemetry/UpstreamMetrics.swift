@@ -2,19 +2,18 @@ public import Bytes
 public import Synchronization
 
 /// The counters of one upstream on one worker loop. Only that loop adds, any thread reads, as with `LoopMetrics`, which
-/// owns it under the upstream's name.
+/// owns them under the upstream's name.
 ///
-/// Who counts has it in hand: a route has that of its upstream, and a pool that of its servers. So counting finds
-/// nothing by name.
+/// Routes and pools hold their upstream's counters, so counting needs no look-up by name.
 public final class UpstreamMetrics: Sendable {
-    // The same distance from other loops' counters as in `LoopMetrics`.
+    // Padded against other loops' counters, as in `LoopMetrics`.
     private let paddingBefore: InlineArray<16, UInt64> = .init(repeating: 0)
     @usableFromInline let cells: InlineArray<32, Atomic<UInt64>> = .init { _ in Atomic<UInt64>(0) }
     private let firstByte = DurationHistogram()
     private let connect = DurationHistogram()
     private let paddingAfter: InlineArray<16, UInt64> = .init(repeating: 0)
 
-    /// Metrics of no loop: what is counted here stands on no page.
+    /// Metrics of no loop: their counts appear on no page.
     public init() {}
 
     /// Adds 1. On the owning loop only: a second writer would lose counts.
@@ -23,7 +22,7 @@ public final class UpstreamMetrics: Sendable {
         cells[slot].store(cells[slot].load(ordering: .relaxed) &+ 1, ordering: .relaxed)
     }
 
-    /// Adds what was measured, in nanoseconds. On the owning loop only.
+    /// Adds a measured duration, in nanoseconds. On the owning loop only.
     public func add(_ measure: UpstreamMeasure, _ nanoseconds: UInt64) {
         switch measure {
         case .firstByte: firstByte.add(nanoseconds: nanoseconds)
@@ -43,15 +42,15 @@ public final class UpstreamMetrics: Sendable {
 /// Counters of an upstream at one moment, of one loop or of several added up.
 public struct UpstreamCounterValues: Sendable {
     fileprivate var slots = [UInt64](repeating: 0, count: UpstreamCounter.capacity)
-    /// By measure.
+    /// Indexed by measure.
     fileprivate var durations = [DurationCounts](repeating: DurationCounts(), count: UpstreamMeasure.allCases.count)
 
     public init() {}
 
-    /// The counter's value when this was read.
+    /// The counter's value at the time of reading.
     public subscript(counter: UpstreamCounter) -> UInt64 { slots[counter.slot] }
 
-    /// What had been measured when this was read.
+    /// The durations measured until the time of reading.
     public subscript(measure: UpstreamMeasure) -> DurationCounts { durations[Int(measure.rawValue)] }
 
     /// Adds another loop's values.

@@ -4,19 +4,19 @@ import Bytes
 /// without a lock; each loop has three, which circulate between its `AccessLogBuffer`, its `AccessLogQueue` and the
 /// writer.
 struct AccessLogBatch: Sendable {
-    /// Bytes that entries and texts may take together.
+    /// The most bytes that entries and texts may take together.
     let capacity: Int
     private(set) var entries: [Entry] = []
     private(set) var texts: [UInt8] = []
-    /// Records that no longer fitted.
+    /// The number of records that did not fit.
     var dropped: UInt64 = 0
 
-    /// A record and where its texts are. 80 bytes: every cache line less makes a hit cheaper.
+    /// A record, and the places of its texts. 80 bytes: each cache line saved makes a hit cheaper.
     struct Entry: Sendable {
         var record: TransactionRecord
-        /// Where each text ends, counted from `textStart`.
+        /// The end of each text, counted from `textStart`.
         var ends = InlineArray<8, UInt16>(repeating: 0)
-        /// Where in `texts` the first text begins; the others follow in the order of `TransactionText`.
+        /// The start of the first text in `texts`; the others follow in the order of `TransactionText`.
         var textStart: UInt32
         var isClipped = false
 
@@ -26,11 +26,11 @@ struct AccessLogBatch: Sendable {
             self.textStart = UInt32(truncatingIfNeeded: textStart)
         }
 
-        /// Where one of them is in `texts`.
+        /// The range of one text in `texts`.
         @inline(__always)
         func range(of text: TransactionText) -> Range<Int> { range(from: text, through: text) }
 
-        /// Where those from `first` to `last` are, one after another.
+        /// The range of the adjacent texts from `first` to `last`.
         @inline(__always)
         func range(from first: TransactionText, through last: TransactionText) -> Range<Int> {
             let start = first == .client ? 0 : Int(ends[Int(first.rawValue) &- 1])
@@ -38,11 +38,11 @@ struct AccessLogBatch: Sendable {
         }
     }
 
-    /// No batch is larger: where a text begins fits 32 bits.
+    /// The largest capacity: the start of every text fits 32 bits.
     static let mostCapacity = 1 << 31
 
-    /// Reserves all it will ever use, so that appending never allocates. What is reserved but not touched stays
-    /// virtual.
+    /// Reserves all memory that the batch will ever use, so that appending never allocates. Reserved memory that is
+    /// never touched stays virtual.
     init(capacity: Int) {
         let capacity = min(capacity, Self.mostCapacity)
         self.capacity = capacity
@@ -50,13 +50,13 @@ struct AccessLogBatch: Sendable {
         texts.reserveCapacity(capacity)
     }
 
-    /// Lines in it.
+    /// The number of lines.
     var count: Int { entries.count }
     var isEmpty: Bool { entries.isEmpty }
     /// Bytes taken, out of `capacity`.
     var used: Int { entries.count * MemoryLayout<Entry>.stride + texts.count }
 
-    /// Takes one finished request; `false` if it does not fit, and then nothing has changed.
+    /// Appends one finished request. Returns `false`, with nothing changed, if it does not fit.
     @inline(__always) // Into `AccessLogBuffer.append`: the record and eight spans are not passed twice.
     mutating func append(
         _ record: TransactionRecord,
@@ -67,7 +67,7 @@ struct AccessLogBatch: Sendable {
         let longest =
             client.count + method.count + host.count + target.count + upstream.count + detail.count + referer.count
             + userAgent.count
-        // A clipped request is taken to be longer than it becomes: near the end it is dropped early, never late.
+        // A clipped request counts as longer than it becomes: near the end it is dropped too early, never too late.
         guard used + MemoryLayout<Entry>.stride + min(longest, TransactionText.allLimits) <= capacity else {
             return false
         }
@@ -86,7 +86,7 @@ struct AccessLogBatch: Sendable {
         return true
     }
 
-    /// Removes everything and keeps the memory.
+    /// Removes all records and keeps the memory.
     mutating func removeAll() {
         entries.removeAll(keepingCapacity: true)
         texts.removeAll(keepingCapacity: true)
@@ -101,12 +101,12 @@ extension AccessLogBatch.Entry {
         if kept.count < bytes.count { isClipped = true }
         if !kept.isEmpty { output.append(copying: kept) }
         let index = Int(text.rawValue)
-        // All of them together are far less than 64 KiB: `TransactionText.allLimits`.
+        // All texts together are far less than 64 KiB: `TransactionText.allLimits`.
         ends[index] = (index == 0 ? 0 : ends[index &- 1]) &+ UInt16(truncatingIfNeeded: kept.count)
     }
 }
 
 extension TransactionText {
-    /// The most bytes one record's texts can take.
+    /// The most bytes that one record's texts can take.
     static let allLimits = allCases.reduce(0) { $0 + $1.limit }
 }

@@ -2,21 +2,21 @@ import Bytes
 
 /// The finished requests of one loop that have not yet been handed to the access log's writer.
 ///
-/// On its loop, like everything that is not `Sendable`. Appending takes no lock: an atomic instruction waits for all
-/// stores before it, and those into a batch miss the caches; that cost a hit 2 % of its CPU.
+/// Used on its loop, like every type that is not `Sendable`. Appending takes no lock: an atomic instruction waits for
+/// all stores before it, and the stores into a batch miss the caches. That wait cost a hit 2 % of its CPU.
 ///
 /// ```
 /// empty ─append→ filling ─append at the mark, or the owner's timer→ handOver ─taken→ empty
 ///                   ↑                                                       │
-///                   └──────the writer has not taken the one before──────────┘      full: the next is dropped
+///                   └──────the writer has not taken the batch before────────┘      full: the next record is dropped
 /// ```
 public final class AccessLogBuffer {
-    /// What became of one appended record.
+    /// The outcome of appending one record.
     public enum Outcome: Sendable, Equatable {
         case kept
-        /// Kept, the first of its batch: make sure that it is handed over in time.
+        /// Kept as the first record of its batch: make sure that the batch is handed over in time.
         case keptFirst
-        /// Kept, and now there is enough for the writer: hand it over.
+        /// Kept, and the batch now has enough records for the writer: hand it over.
         case keptAtMark
         case dropped
     }
@@ -25,15 +25,15 @@ public final class AccessLogBuffer {
     private let queue: AccessLogQueue
     private let mark: Int
 
-    /// - Parameter queue: where the batches go; this loop's alone.
+    /// - Parameter queue: gets the batches; used by this loop alone.
     public init(_ queue: AccessLogQueue) {
         self.queue = queue
         mark = min(queue.capacity / 2, AccessLogSettings.mark)
         batch = Exclusive(AccessLogBatch(capacity: queue.capacity))
     }
 
-    /// Takes one finished request. The spans are copied, each up to its `TransactionText.limit`; the upstream address
-    /// is empty if no origin was asked, the detail if there is nothing to say. Never allocates, never waits.
+    /// Appends one finished request. The spans are copied, each up to its `TransactionText.limit`. The upstream address
+    /// is empty if no origin was asked, the detail if there is none. Never allocates, never waits.
     public func append(
         _ record: TransactionRecord,
         client: Span<UInt8>, method: Span<UInt8>, host: Span<UInt8>, target: Span<UInt8>,
@@ -55,12 +55,12 @@ public final class AccessLogBuffer {
         }
     }
 
-    /// Whether nothing was recorded since the last batch was handed over.
+    /// Whether no record was appended since the last batch was handed over.
     public var isEmpty: Bool { batch.use { $0.isEmpty } }
 
-    /// Gives what is there to the writer; wake it then.
-    /// - Parameter isLast: the loop ends: it is taken in any case.
-    /// - Returns: whether it was taken: not while the batch before still waits for the writer.
+    /// Gives the batch to the writer. If it was taken, wake the writer.
+    /// - Parameter isLast: the loop ends: the batch is taken in any case.
+    /// - Returns: whether the batch was taken: not while the batch before it still waits for the writer.
     public func handOver(isLast: Bool = false) -> Bool {
         batch.use { queue.handOver(&$0, isLast: isLast) }
     }

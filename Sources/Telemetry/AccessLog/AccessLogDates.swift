@@ -1,6 +1,6 @@
 import Bytes
 
-/// Writes the dates of log lines, and computes each second only once.
+/// Writes the dates of log lines. The text of each second is computed only once.
 struct AccessLogDates {
     let format: AccessLogFormat
     private var second = Int64.min

@@ -1,4 +1,4 @@
-/// How a line of the access log looks.
+/// The format of a line of the access log.
 public enum AccessLogFormat: UInt8, PublicName {
     /// The combined format of Apache and nginx, with `key=value` pairs after it.
     case combined

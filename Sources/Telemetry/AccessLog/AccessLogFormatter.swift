@@ -1,6 +1,6 @@
 import Bytes
 
-/// Turns records into lines. Pure, except that it remembers the last second's date; owned by the log writer.
+/// Turns records into lines. Pure, except that it keeps the last second's date. Owned by the log writer.
 struct AccessLogFormatter {
     let format: AccessLogFormat
     private var dates: AccessLogDates
@@ -24,7 +24,7 @@ struct AccessLogFormatter {
 
     private mutating func appendCombined(_ entry: AccessLogBatch.Entry, _ texts: Span<UInt8>, to line: ByteBuffer) {
         let record = entry.record
-        // One scan of the adjacent texts shows that none of them needs escaping, as nearly always.
+        // In nearly all records no text needs escaping: one scan of the adjacent texts shows it.
         let words = Escaping(
             for: texts.extracting(entry.range(from: .client, through: .detail)), printableFrom: Escaping.word)
         let quoted = Escaping(
@@ -59,7 +59,7 @@ struct AccessLogFormatter {
         line.append(" ttfb=")
         line.append(secondsOrDash: record.firstByte)
         if record.upstreamStatus == 0, record.upstreamDuration == nil, entry.range(of: .upstream).isEmpty {
-            // As in every hit's line.
+            // The case of every hit.
             line.append(" upstream=- upstream_status=- upstream_time=-")
         } else {
             appendUpstream(entry, texts, words, to: line)
@@ -137,7 +137,7 @@ struct AccessLogFormatter {
         line.append("}")
     }
 
-    /// A member whose text is empty is left out.
+    /// Appends a member, unless its text is empty.
     private func appendMember(_ key: StaticString, _ text: Span<UInt8>, to line: ByteBuffer) {
         guard !text.isEmpty else { return }
         line.append(key)
@@ -146,7 +146,8 @@ struct AccessLogFormatter {
 }
 
 extension ByteBuffer {
-    /// Nanoseconds as seconds, cut to microseconds. Nearly every hit is 0: the loop reads its clock once per iteration.
+    /// Nanoseconds as seconds, cut to microseconds. Nearly every hit takes 0, since the loop reads its clock once per
+    /// iteration.
     fileprivate func append(microsecondSeconds nanoseconds: UInt64) {
         if nanoseconds < 1000 { append("0.000000") } else { appendSeconds(microseconds: nanoseconds / 1000) }
     }

@@ -1,14 +1,14 @@
-/// Lines that were not written, gathered: the first loss is reported in the diagnostics log at once, those after it
-/// together, after a while.
+/// Collects the lines that were not written. The first loss is reported in the diagnostics log at once, later losses
+/// together, after an interval.
 ///
 /// A disk stays full for hours, and the log is drained many times a second.
 public struct AccessLogLosses: Sendable {
-    /// Between two notices.
+    /// The time between two notices.
     public static let interval = Duration.seconds(10)
 
-    /// What a notice reports: everything since the one before.
+    /// The content of a notice: all losses since the notice before.
     public struct Notice: Sendable, Equatable {
-        /// Lines the sink did not take.
+        /// Lines that the sink did not accept.
         public var lost = 0
         /// Records dropped because their batch was full.
         public var dropped: UInt64 = 0
@@ -19,21 +19,21 @@ public struct AccessLogLosses: Sendable {
     private var gathered = Notice()
     private var told: ContinuousClock.Instant?
 
-    /// Nothing is lost yet.
+    /// Begins without losses.
     public init() {}
 
-    /// Whether there is something that `take` will give later.
+    /// Whether there are losses that `take` will return later.
     public var isSomethingUntold: Bool { gathered != Notice() }
 
-    /// What one drain did not write.
+    /// Adds the losses of one drain.
     public mutating func add<Sink: AccessLogSink & ~Copyable>(_ report: AccessLogWriter<Sink>.Report) {
         gathered.lost += report.lost
         gathered.dropped += report.dropped
         gathered.failure = report.failure ?? gathered.failure
     }
 
-    /// What is to be reported now.
-    /// - Parameter isLast: there will be no later chance to report it.
+    /// The losses to report now, if any.
+    /// - Parameter isLast: there will be no later chance to report them.
     public mutating func take(at now: ContinuousClock.Instant, isLast: Bool = false) -> Notice? {
         guard gathered != Notice(), isLast || told.map({ now - $0 >= Self.interval }) ?? true else { return nil }
         defer { gathered = Notice() }

@@ -1,6 +1,6 @@
 import Bytes
 
-/// One loop's path to the access log: what the loop has filled waits here until the writer takes it.
+/// One loop's path to the access log: a filled batch waits here until the writer takes it.
 ///
 /// ```
 ///   loop                       any thread                  log's thread
@@ -9,14 +9,14 @@ import Bytes
 /// ```
 ///
 /// One instance per loop. The lock is taken once per batch, for a swap. Three batches circulate: one is filled, at most
-/// one waits, one is written. As long as one waits, because the sink is slow, the loop goes on filling the one it has,
-/// up to its capacity, and after each request checks whether it can be handed over by now; what does not fit is dropped
-/// and counted, never waited for.
+/// one waits, one is written. While one waits because the sink is slow, the loop goes on filling its own batch, up to
+/// its capacity, and after each request checks whether the batch can be handed over by now. A record that does not fit
+/// is dropped and counted; the loop never waits.
 public final class AccessLogQueue: Sendable {
     private struct State {
-        /// Filled. One at most, until the loop ends.
+        /// Filled batches. At most one, until the loop ends.
         var waiting: [AccessLogBatch] = []
-        /// What the writer gave back.
+        /// The batch that the writer gave back.
         var spare: AccessLogBatch?
     }
 
@@ -31,8 +31,8 @@ public final class AccessLogQueue: Sendable {
     }
 
     /// Gives `batch` to the writer and puts an empty one in its place. On the loop.
-    /// - Parameter isLast: the loop ends: it queues up even if another waits.
-    /// - Returns: whether it did: not while another waits.
+    /// - Parameter isLast: the loop ends: the batch queues up even if another waits.
+    /// - Returns: whether the batch was given: not while another waits.
     func handOver(_ batch: inout AccessLogBatch, isLast: Bool) -> Bool {
         state.withLock { state in
             guard isLast || state.waiting.isEmpty else { return false }
@@ -43,8 +43,8 @@ public final class AccessLogQueue: Sendable {
         }
     }
 
-    /// Exchanges `batch`, all of which was written, for the next one that waits. On the writer's thread.
-    /// - Returns: false if none waits; then `batch` is empty.
+    /// Exchanges `batch`, all of whose records were written, for the next one that waits. On the writer's thread.
+    /// - Returns: false if no batch waits; then `batch` is empty.
     func exchange(_ batch: inout AccessLogBatch) -> Bool {
         batch.removeAll()
         return state.withLock { state in

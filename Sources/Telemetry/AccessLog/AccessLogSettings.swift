@@ -1,22 +1,23 @@
-/// Where the access log goes and how it is written.
+/// The destination of the access log, and how it is written.
 public struct AccessLogSettings: Sendable, Equatable {
-    /// Off: on a busy proxy a log that nobody asked for costs more than the hits it reports.
+    /// Off: on a busy proxy, a log that no operator asked for costs more than the hits that it reports.
     public var target = AccessLogTarget.off
     public var format = AccessLogFormat.combined
-    /// The longest that a finished request waits to be written: short enough to watch the log live.
+    /// The longest time that a finished request waits to be written: short enough to watch the log live.
     public var flushWait: Duration = .seconds(1)
-    /// Bytes of records that may wait on one loop; what does not fit is dropped and counted. As many may wait for the
-    /// writer, and as many be with it. The default is about 7,000 requests of common size, some 50 ms at full speed.
+    /// Bytes of records that may wait on one loop; a record that does not fit is dropped and counted. As many bytes may
+    /// wait for the writer, and as many may be with the writer. The default is about 7,000 requests of common size,
+    /// some 50 ms at full speed.
     public var batchCapacity = 1 << 20
-    /// Bytes of records that are worth waking the writer: some 150 to 400 requests, so that they are still in the cache
-    /// of the core that wrote them and the writer, if it shares that core, holds up the loop for less than 0.2 ms.
+    /// Bytes of records for which the writer is woken: some 150 to 400 requests, so that they are still in the cache of
+    /// the core that wrote them, and the writer, if it shares that core, holds up the loop for less than 0.2 ms.
     static let mark = 32 << 10
     /// Formatted bytes given to the sink at a time: a few hundred lines for one `write`.
     static let flushSize = 64 << 10
 
     public init() {}
 
-    /// Where it goes, for messages.
+    /// The destination, for messages.
     public var path: String {
         switch target {
         case .off: "off"
@@ -26,7 +27,7 @@ public struct AccessLogSettings: Sendable, Equatable {
     }
 }
 
-/// Where the access log goes.
+/// The destination of the access log.
 public enum AccessLogTarget: Sendable, Hashable {
     case off
     case standardOutput

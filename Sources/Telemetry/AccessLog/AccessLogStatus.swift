@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What other threads may use of the access log: they request that it be reopened, and read what became of its lines.
+/// The part of the access log that other threads use: they request a reopening, and read the numbers of lines by fate.
 public final class AccessLogStatus: Sendable {
     private let reopenRequested = Atomic<Bool>(false)
     private let written = Atomic<UInt64>(0)
@@ -10,7 +10,7 @@ public final class AccessLogStatus: Sendable {
 
     public init() {}
 
-    /// Makes the next drain reopen the file first: after log rotation. From any thread.
+    /// Makes the next drain reopen the file first, after log rotation. From any thread.
     public func requestReopen() { reopenRequested.store(true, ordering: .releasing) }
 
     func takeReopenRequest() -> Bool { reopenRequested.exchange(false, ordering: .acquiring) }

@@ -1,16 +1,16 @@
 public import Bytes
 
-/// How texts of a combined line are made harmless, as nginx does: `"`, `\`, and everything outside printable ASCII as
+/// The escaping of texts in a combined line, as in nginx: `"`, `\`, and all bytes outside printable ASCII become
 /// `\xHH`.
 enum Escaping {
-    /// Nothing in them needs it.
+    /// No byte of the texts needs escaping.
     case none
     /// Bytes below this one are not printable.
     case belowAndOthers(UInt8)
 
-    /// In a part that a quote ends.
+    /// For a text that a quote ends.
     static let quotable: UInt8 = 0x20
-    /// In a part that a blank ends.
+    /// For a text that a space ends.
     static let word: UInt8 = 0x21
 
     @inline(__always)
@@ -19,10 +19,10 @@ enum Escaping {
     }
 }
 
-/// Bytes from outside, made harmless: none can end a line, a quoted part or a JSON string, or control a terminal.
-/// Nearly all texts are harmless as they are, which one scan finds out; those are copied whole.
+/// Escapes bytes from outside, so that no byte can end a line, a quoted part or a JSON string, or control a terminal.
+/// Nearly all texts need no escaping, as one scan shows; they are copied whole.
 extension ByteBuffer {
-    /// A text of a combined line. Nothing at all is `-`.
+    /// Appends a text of a combined line; an empty text as `-`.
     func append(_ bytes: Span<UInt8>, _ escaping: Escaping) {
         if bytes.isEmpty { return append(UInt8(ascii: "-")) }
         switch escaping {
@@ -42,8 +42,8 @@ extension ByteBuffer {
         append(bytes.extracting(plainStart..<bytes.count))
     }
 
-    /// Appends a JSON string with its quotes (RFC 8259 §7). Valid UTF-8 stays as it is; a byte ≥ 0x80 that is not part
-    /// of any becomes `\u00XX`, so that the result is valid JSON whatever came in.
+    /// Appends a JSON string with its quotes (RFC 8259 §7). Valid UTF-8 stays as it is. A byte ≥ 0x80 that belongs to
+    /// no valid sequence becomes `\u00XX`, so that the result is always valid JSON.
     public func append(jsonString bytes: Span<UInt8>) {
         append(UInt8(ascii: "\""))
         if bytes.firstIndexOutsideQuotes(from: 0, printableFrom: 0x20) == nil {
@@ -85,7 +85,7 @@ extension ByteBuffer {
     }
 }
 
-/// How many bytes the well-formed UTF-8 sequence at `index` has (RFC 3629 §4); 0 when there is none.
+/// How many bytes the well-formed UTF-8 sequence at `index` has (RFC 3629 §4); 0 if there is no such sequence.
 func utf8Length(of bytes: Span<UInt8>, at index: Int) -> Int {
     let (length, second): (Int, ClosedRange<UInt8>)
     switch bytes[index] {

@@ -1,4 +1,4 @@
-/// The parts of a finished request that have a fixed size: 56 bytes. The loop fills it in and appends it to its
+/// The parts of a finished request that have a fixed size: 56 bytes. The loop fills the record in and appends it to its
 /// `AccessLogBuffer` together with the texts (`TransactionText`), which are in the connection's own buffers.
 public struct TransactionRecord: Sendable, Equatable {
     /// Wall clock at the request's first byte: milliseconds since 1970-01-01T00:00:00Z.
@@ -9,39 +9,40 @@ public struct TransactionRecord: Sendable, Equatable {
     private var upstreamTime = Time(nil)
     /// Bytes of response content sent (combined format's `%b`: without the head).
     public var bodyBytesSent: UInt64 = 0
-    /// The operation it led or joined: one number in all the lines of one fetch. 0: none.
+    /// The number of the operation that the request led or joined, the same in all lines of one fetch; 0 if there was
+    /// none.
     public var operation: UInt64 = 0
-    /// The status sent; 0 if the connection ended before that.
+    /// The status sent; 0 if the connection ended before.
     public var status: UInt16 = 0
-    /// The origin's status; 0 if none was asked or none came.
+    /// The origin's status; 0 if no origin was asked or no response came.
     public var upstreamStatus: UInt16 = 0
     public var version: ProtocolVersion = .unknown
     public var verdict: Verdict = .refused
     public var role: Role = .none
-    /// The client left, or the response was cut off, before its end.
+    /// Whether the client left, or the response was cut off, before the response's end.
     public var isAborted = false
 
-    /// The rest is still to be filled in; see the properties.
+    /// Set the other properties afterwards.
     public init(started: Int64, duration: UInt64, firstByte: UInt64? = nil) {
         self.started = started
         self.duration = duration
         firstByteTime = Time(firstByte)
     }
 
-    /// From the first byte of the request to the first of the response, in nanoseconds; `nil` if none was sent.
+    /// From the first byte of the request to the first of the response, in nanoseconds; `nil` if no byte was sent.
     public var firstByte: UInt64? {
         get { firstByteTime.nanoseconds }
         set { firstByteTime = Time(newValue) }
     }
 
-    /// From handing the request to the pool to the end of the origin's response, or its failure, in nanoseconds; `nil`
-    /// if none was asked.
+    /// From handing the request to the pool to the end of the origin's response, or to its failure, in nanoseconds;
+    /// `nil` if no origin was asked.
     public var upstreamDuration: UInt64? {
         get { upstreamTime.nanoseconds }
         set { upstreamTime = Time(newValue) }
     }
 
-    /// A time or none, in eight bytes.
+    /// A time or `nil`, in eight bytes.
     private struct Time: Equatable {
         private let value: UInt64
 
@@ -57,12 +58,12 @@ public enum TransactionText: UInt8, CaseIterable, Sendable {
     case method, host, target
     /// The address of the origin's server that answered or failed, as text with the port.
     case upstream
-    /// Why a response was not shared or stored, which bound was hit, or how the origin failed: a word of the program's
-    /// own, as in `Cache-Status`.
+    /// The reason that a response was not shared or stored, the limit that was reached, or the failure of the origin:
+    /// one of the program's own words, as in `Cache-Status`.
     case detail
     case referer, userAgent
 
-    /// At most this many bytes are kept; a longer text is clipped, and the record says so.
+    /// The most bytes that are kept. A longer text is clipped, and the record says so.
     @inlinable public var limit: Int {
         switch self {
         case .client, .upstream, .detail: 64
