@@ -5,33 +5,37 @@ import Libevent
 /// One request to the admin listener and the response to it.
 ///
 /// ```
-/// readingHead ─head complete→ readingContent ─end→ waiting ─page→ sending ─all out→ closed;   any ─error, time→ closed
-///      └─mistake──────────────────┴─mistake, too large, expects 100 in vain→ sendingEarly ─all out→ lingering ─peer closes→ closed
+/// readingHead ─head complete→ readingContent ─end→ waiting ─page→ sending ─all out→ closed
+///      └─bad syntax────────────────┴─bad syntax, too large, 100 refused→ sendingEarly
+/// sendingEarly ─all out→ lingering ─peer closes→ closed
+/// any state ─error, timeout→ closed
 /// ```
 final class AdminConnection: Socket {
-    /// A head, and a URL to purge.
+    /// Enough for a head and for a URL to purge.
     private static let limits = HeadLimits(maxHeadBytes: 16 << 10, maxFieldLines: 64, maxTargetLength: 8 << 10)
 
     private enum State {
         case readingHead
         case readingContent(Request)
         case waiting, sending
-        /// The answer, while the request had not come whole. If the connection were closed behind it, what is still to
-        /// come would make the kernel reset it, and the answer might get lost (RFC 9112 §9.6).
+        /// The response, sent before the request has arrived whole. If the connection were closed right after it, the
+        /// rest of the request would make the kernel reset the connection, and the response might get lost (RFC 9112
+        /// §9.6).
         case sendingEarly
         case lingering, closed
     }
 
-    /// What its head says.
+    /// The content of a request's head.
     private struct Request {
         let path: String
-        /// Why it will be refused, once it has arrived whole or its client waits for 100.
+        /// The reason for refusing the request, once it has arrived whole or its client waits for 100 (Continue); `nil`
+        /// if the request is allowed.
         let refusal: String?
         var decoder: BodyDecoder
     }
 
     private let pages: AdminPages
-    /// Where it was accepted.
+    /// The address at which the connection was accepted.
     private let address: SocketAddress
     private unowned let server: AdminServer
     private var state = State.readingHead
@@ -53,13 +57,13 @@ final class AdminConnection: Socket {
         startReading()
     }
 
-    /// What its peer does next has so many nanoseconds from now; `nil`: nothing is due.
+    /// Sets the deadline for the peer's next step, in nanoseconds from now; `nil` for no deadline.
     private func due(within nanoseconds: Int64?) {
         loop.deadlines.cancel(deadline)
         deadline = nanoseconds.map { loop.deadlines.arm(self, after: $0) } ?? .none
     }
 
-    /// Whether its request has not come whole, also where that has been answered already.
+    /// Whether the request has not arrived whole, even if it has been answered already.
     var awaitsRequest: Bool {
         switch state {
         case .readingHead, .readingContent, .sendingEarly, .lingering: true
@@ -100,7 +104,7 @@ final class AdminConnection: Socket {
             } catch {
                 answer(AdminPage(status: error.status, text: "\(error.explanation)\n"))
             }
-        // Nothing is read while it waits and is answered; what was to come of the request is dropped.
+        // The connection reads no bytes while its request waits and is answered; the rest of the request is dropped.
         case .waiting, .sending, .sendingEarly, .lingering, .closed: input.removeAll()
         }
     }
@@ -135,9 +139,10 @@ final class AdminConnection: Socket {
         AdminPage(status: .contentTooLarge, text: "The request is too large.\n")
     }
 
-    /// Tells a client that waits for it to send its content, or at once that this is not wanted (RFC 9110 §10.1.1).
+    /// Tells a client that waits for 100 (Continue) to send its content, or at once that the content is not wanted (RFC
+    /// 9110 §10.1.1).
     private func askForContent() {
-        // Who has begun to send does not wait.
+        // A client that has begun to send its content does not wait for 100.
         guard case .readingContent(let request) = state, parser.head.expectation == .continue,
             !request.decoder.isComplete, input.isEmpty
         else { return }
@@ -158,7 +163,7 @@ final class AdminConnection: Socket {
     private func ask(_ request: Request) {
         state = .waiting
         stopReading()
-        // It waits for us: a purge may have to walk through all that is stored.
+        // The client now waits for the proxy: a purge may have to walk through the whole store.
         due(within: nil)
         if let refusal = request.refusal { return refuse(refusal) }
         let content = content
@@ -176,7 +181,7 @@ final class AdminConnection: Socket {
         stopReading()
         due(within: AdminServer.requestTimeout)
         output.appendStatusLine(page.status)
-        // Tells the commands that it is us they have asked.
+        // Tells the program's own commands that coalesced has answered.
         output.append("Server: coalesced\r\nContent-Type: ")
         output.append(page.contentType)
         output.append("\r\n")
@@ -199,7 +204,7 @@ final class AdminConnection: Socket {
             switch state {
             case .sending: end()
             case .sendingEarly: linger()
-            // That was a 100 only.
+            // Only a 100 (Continue) was sent.
             case .readingHead, .readingContent, .waiting, .lingering, .closed: break
             }
         case .failed: end()

@@ -12,7 +12,7 @@ struct AdminPage {
     var status: Status
     var contentType: StaticString = "text/plain; charset=utf-8"
     var content: ByteBuffer
-    /// The methods that the page takes, if it was asked with another (RFC 9110 §10.2.1).
+    /// The methods that the page accepts, if the request had another one (RFC 9110 §10.2.1).
     var allowed: StaticString?
 
     init(status: Status, text: String) {
@@ -28,7 +28,7 @@ struct AdminPage {
     }
 }
 
-/// What the admin listener serves. Confined to the control loop.
+/// The pages of the admin listener. Confined to the control loop.
 final class AdminPages {
     private let server: ProxyServer
     private let settings: AdminSettings
@@ -86,13 +86,13 @@ final class AdminPages {
         }
     }
 
-    /// What the lines of a purge name, each URL with either scheme.
+    /// The URLs in the lines of a purge, each in both schemes.
     private struct Purge {
         var urls: [ParsedURL] = []
-        /// The URLs that are meant with everything below them.
+        /// The URLs to purge together with all URLs below them.
         var prefixes: [ParsedURL] = []
 
-        /// - Returns: whether it is a URL or a prefix.
+        /// - Returns: whether the line is a URL or a prefix.
         mutating func add(_ line: String) -> Bool {
             let word = "prefix "
             if line.hasPrefix(word) {
@@ -108,7 +108,7 @@ final class AdminPages {
         }
     }
 
-    /// All lines or none.
+    /// Purges all lines or none.
     private func purge(_ content: String, _ completion: @escaping (AdminPage) -> Void) {
         func refuse(_ reason: String) {
             completion(
@@ -118,7 +118,7 @@ final class AdminPages {
                         "\(reason). Send URLs such as http://www.example.com/page, or 'prefix http://www.example.com/img/' for everything below it, one per line, or just 'all'.\n"
                 ))
         }
-        // Numbered as in an editor.
+        // The lines are numbered as in an editor.
         let all = content.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
         let numbered = all.enumerated().filter { !$0.element.isEmpty }
         let lines = numbered.map(\.element)
@@ -147,7 +147,7 @@ final class AdminPages {
         "purged \(count) stored response\(count == 1 ? "" : "s")"
     }
 
-    /// Bytes of a purge's first line that the log has: a URL may be longer than a line there.
+    /// Bytes of a purge's first line that the log shows: a URL may be longer than a line of the log.
     private static let shownInLog = 200
 
     private static func summary(of lines: [String]) -> String {
@@ -228,7 +228,7 @@ final class AdminPages {
 }
 
 extension ProgramHistory {
-    /// The metric families, with what the process takes of the machine at this moment.
+    /// The metric families, with the process's present use of the machine.
     fileprivate func families() -> [MetricFamily] {
         let usage = ProcessUsage()
         return [
@@ -258,7 +258,7 @@ extension ProgramHistory {
 }
 
 extension [UpstreamServers] {
-    /// Samples of each server, with the labels that tell it from others in front.
+    /// The samples of each server, beginning with the labels that distinguish the server from the others.
     fileprivate func samples(_ values: (ServerState) -> [(labels: [(name: String, value: String)], value: Int)])
         -> [MetricSample]
     {

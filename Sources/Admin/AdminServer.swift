@@ -3,39 +3,39 @@ public import Proxy
 
 /// The admin listener: health, metrics, status and purges, on the control loop and away from the clients.
 ///
-/// Owned by whoever started it, confined to its loop. A connection is answered once and closed.
+/// Owned by its creator, confined to its loop. A connection gets one response and is closed.
 public final class AdminServer {
-    /// Simultaneous connections. Enough for a scrape and a few people.
+    /// The maximum number of simultaneous connections: enough for a scrape and a few people.
     public static let maxConnections = 64
-    /// In nanoseconds: a request that is not complete by then is given up, and an answer that is not taken. In between
-    /// nothing is due.
+    /// The time, in nanoseconds, within which a request must arrive whole, and then a response must be accepted by its
+    /// client. Between the two there is no deadline.
     static let requestTimeout: Int64 = 10_000_000_000
-    /// How long a peer has to read an answer that came before the end of its request, in nanoseconds.
+    /// The time, in nanoseconds, that a peer has to read a response that was sent before the end of its request.
     static let lingerTimeout: Int64 = 1_000_000_000
-    /// That all places are taken is told once in this time, in nanoseconds.
+    /// The time, in nanoseconds, between two reports that `maxConnections` are open.
     static let crowdReportInterval: Int64 = 60_000_000_000
 
     private let pages: AdminPages
     private let loop: EventLoop
-    /// Told of the first request that is refused because of where it comes from.
+    /// Called for the first request that is refused because of its source.
     private var onRefusal: ((String) -> Void)?
     private let onCrowd: () -> Void
     private var lastCrowdReport: Int64?
     private var listener: Listener?
-    /// The oldest first.
+    /// The oldest connection first.
     private var connections: [AdminConnection] = []
 
-    /// Where it listens, with the actual port.
+    /// The address of the listener, with the actual port.
     public let address: SocketAddress
 
-    /// Listens at `address`; on `loop`, which is the server's control loop.
+    /// Listens at `address`, on `loop`, which is the server's control loop.
     /// - Parameters:
-    ///   - inherited: sockets that listen already, of which one may listen there.
-    ///   - version: of the program, for its pages.
-    ///   - onRefusal: told why, the first time that a request is refused because of where it comes from.
-    ///   - onCrowd: told that `maxConnections` are open and another one came, at most once a minute.
-    ///   - onPurge: told in a line what was purged, and how much of it there was.
-    /// - Throws: if that address cannot be listened at.
+    ///   - inherited: sockets that listen already, one of which may listen at `address`.
+    ///   - version: the program's version, for the pages.
+    ///   - onRefusal: called with the reason, the first time that a request is refused because of its source.
+    ///   - onCrowd: called when another connection comes while `maxConnections` are open, at most once a minute.
+    ///   - onPurge: called with a line that says which URLs were purged, and how many responses.
+    /// - Throws: if the listener cannot listen at `address`.
     public init(
         at address: SocketAddress, _ settings: AdminSettings, from inherited: [InheritedListener],
         of server: ProxyServer, version: String, on loop: EventLoop,
@@ -56,15 +56,15 @@ public final class AdminServer {
         accepting.server = self
     }
 
-    /// The listener is made before the server can be named in its closure.
+    /// Refers to the server in the listener's closure, which is made before the server can be named.
     private final class Accepting {
         weak var server: AdminServer?
     }
 
-    /// The settings were read again: they are in use now, or there was a mistake in them. For the pages.
+    /// Notes for the pages that the settings were read again: they are in use now, or there was a mistake in them.
     public func reloaded(succeeded: Bool) { pages.reloaded(succeeded: succeeded) }
 
-    /// Accepts no more and ends what is open.
+    /// Stops accepting, and ends the open connections.
     public func close() {
         listener = nil
         for connection in connections { connection.end() }
@@ -82,8 +82,8 @@ public final class AdminServer {
         connections.append(AdminConnection(adopting: descriptor, at: address, on: loop, pages: pages, of: self))
     }
 
-    /// Ends the oldest connection whose request has not come whole: who asks for a page sends that at once, and silent
-    /// ones must not keep a health check out.
+    /// Ends the oldest connection whose request has not arrived whole. A client that wants a page sends its request at
+    /// once, and silent connections must not keep a health check out.
     private func makeRoom() -> Bool {
         tellOfCrowd()
         guard let oldest = connections.first(where: \.awaitsRequest) else { return false }

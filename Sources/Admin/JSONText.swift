@@ -45,13 +45,13 @@ struct JSONText {
         depth += 1
         body(&self)
         depth -= 1
-        // Something came, and its line ends.
+        // There was a member: its line ends here.
         if needsComma { beginLine() }
         bytes.append(close)
         needsComma = true
     }
 
-    /// - Parameter name: of ours, with nothing in it to escape.
+    /// - Parameter name: a name of the program's own, without characters to escape.
     private mutating func begin(_ name: StaticString?) {
         if needsComma { bytes.append(",") }
         needsComma = true

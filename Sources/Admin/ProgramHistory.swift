@@ -1,19 +1,19 @@
 import Libevent
 
-/// What the admin pages tell of the program itself: which one it is, since when it runs, and whether its settings are
-/// those of the file.
+/// The admin pages' data about the program itself: its version, its start, and whether its settings are the ones in the
+/// file.
 struct ProgramHistory {
     let version: String
-    /// Seconds since 1970.
+    /// In seconds since 1970.
     let started: Int64
-    /// Nanoseconds of the loop's clock.
+    /// In nanoseconds of the loop's clock.
     private let startedAt: Int64
-    /// Seconds since 1970: when the settings in use were read.
+    /// The time at which the settings in use were read, in seconds since 1970.
     private(set) var settingsRead: Int64
-    /// `at` is of the loop's clock, in nanoseconds; `nil` before the first.
+    /// `at` is in nanoseconds of the loop's clock. `nil` before the first reload.
     private(set) var lastReload: (succeeded: Bool, at: Int64)?
 
-    /// The program begins now.
+    /// The program starts now.
     init(version: String, on loop: EventLoop) {
         self.version = version
         started = loop.wallClockSeconds
@@ -21,10 +21,10 @@ struct ProgramHistory {
         settingsRead = started
     }
 
-    /// - Returns: nanoseconds.
+    /// - Returns: the time since the program's start, in nanoseconds.
     func age(at time: Int64) -> Int64 { time - startedAt }
 
-    /// If it did not succeed, the settings stayed as they were.
+    /// After a failed reload, the settings stay as they were.
     mutating func reloaded(succeeded: Bool, on loop: EventLoop) {
         lastReload = (succeeded, loop.now)
         if succeeded { settingsRead = loop.wallClockSeconds }

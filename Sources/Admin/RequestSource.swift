@@ -2,22 +2,22 @@ import Bytes
 import HTTPSemantics
 import Libevent
 
-/// Whether a request to the admin listener may come from a page in somebody's browser, which can send requests to what
-/// only this machine reaches: from a page of another site, or from one whose name was made to resolve to this address
-/// (DNS rebinding).
+/// Decides whether a request to the admin listener may come from a web page. A browser on this machine can send
+/// requests to a listener that only this machine reaches: for a page of another site, or for a page whose name was made
+/// to resolve to this address (DNS rebinding).
 enum RequestSource {
-    /// Why a request is refused, for its sender; `nil` if it is not.
-    /// - Parameter address: where it was accepted.
+    /// The reason for refusing the request, for its sender; `nil` if the request is allowed.
+    /// - Parameter address: the address at which the connection was accepted.
     static func refusal(_ head: RequestHead, _ fields: FieldView, at address: SocketAddress) -> String? {
         let authority = fields.bytes.extracting(head.authority.range)
         let host = String(authority.extracting(first: head.host.map { Int($0.host.upper) } ?? 0))
         let isRead = head.method == .get || head.method == .head
         let path = fields.bytes.extracting(head.target.path.range)
-        // From these a page learns no more than that somebody listens, as it would from a refusal; and health checks
-        // ask by any name.
+        // From these two paths, a web page learns only that a program listens here, as it would from a refusal. Health
+        // checks use any name as Host.
         if isRead, path.isEqual(to: "/healthz") || path.isEqual(to: "/readyz") { return nil }
-        // Elsewhere names are those of a network, which we do not know; a page by such a name is then refused because
-        // of its `Origin`.
+        // At other addresses, the names are names of a network, which the proxy does not know. A request from a page
+        // under such a name is refused because of its `Origin`.
         if address.isLoopback, !host.isEmpty, !isOwn(host) {
             return
                 "The Host '\(host)' is not accepted by this admin listener; use its address, \(address), or localhost.\n"
@@ -36,8 +36,8 @@ enum RequestSource {
 
     private static let refused = "Requests from other web sites are refused.\n"
 
-    /// Not a name that others could make resolve here: an address, or a name that means this machine everywhere (RFC
-    /// 6761 §6.3).
+    /// Whether `host` is an address, or a name that means this machine everywhere (RFC 6761 §6.3). Such a host is not a
+    /// name that another site made to resolve to this address.
     private static func isOwn(_ host: String) -> Bool {
         let name = host.lowercased()
         let labels = name.hasSuffix(".") ? name.dropLast() : name[...]

@@ -1,17 +1,18 @@
 public import Libevent
 
-/// Where the admin listener is and who may use it.
+/// The address of the admin listener, and its permissions.
 public struct AdminSettings: Sendable, Equatable {
-    /// Purges in one request. One walk through the store serves all that name prefixes.
+    /// The maximum number of purges in one request. One walk through the store serves all prefixes.
     public static let maxPurges = 100
-    /// Bytes of a request's content.
+    /// The maximum number of bytes of a request's content.
     public static let maxContent = 64 << 10
 
-    /// `nil`: no admin listener. By default for this machine only: whoever reaches it may purge, if `allowsPurging`.
+    /// `nil`: no admin listener. The default is for this machine only: every client that reaches the listener may
+    /// purge, if `allowsPurging`.
     public var address: SocketAddress? = .ipv4(.loopback, port: 8081)
     /// Permissions of a Unix socket: its owner and group.
     public var socketMode: UInt32 = 0o660
-    /// Whether what is stored may be purged there.
+    /// Whether stored responses may be purged through the listener.
     public var allowsPurging = true
 
     public init() {}

@@ -10,8 +10,8 @@ struct StatusReport {
     let text: ByteBuffer
 
     /// - Parameters:
-    ///   - servers: of each upstream, in the order of the configuration.
-    ///   - time: of the control loop, in nanoseconds.
+    ///   - servers: the servers of each upstream, in the order of the configuration.
+    ///   - time: the control loop's time in nanoseconds.
     init(_ server: ProxyServer, _ servers: [UpstreamServers], _ program: ProgramHistory, at time: Int64) {
         let now = server.snapshot
         var json = JSONText()
