@@ -1,4 +1,4 @@
-/// What a JSON text holds (RFC 8259), as the admin pages send it.
+/// A JSON value (RFC 8259), as the admin pages send it.
 public enum JSONValue: Equatable, Sendable {
     case null
     case truth(Bool)
@@ -7,14 +7,14 @@ public enum JSONValue: Equatable, Sendable {
     case array([JSONValue])
     case object([String: JSONValue])
 
-    /// Reads all of `text`; `nil` if that is not one JSON text.
+    /// Reads all of `text`; `nil` if it is not one JSON text.
     public init?(_ text: String) {
         var reader = JSONReader(bytes: Array(text.utf8))
         guard let value = reader.value(depth: 0), reader.isAtEnd else { return nil }
         self = value
     }
 
-    /// A member of an object; `nil` of anything else.
+    /// A member of an object; `nil` for any other value.
     public subscript(_ name: String) -> JSONValue? {
         if case .object(let members) = self { members[name] } else { nil }
     }
@@ -22,13 +22,13 @@ public enum JSONValue: Equatable, Sendable {
     public var string: String? { if case .string(let value) = self { value } else { nil } }
     public var number: Double? { if case .number(let value) = self { value } else { nil } }
     public var isTrue: Bool { self == .truth(true) }
-    /// The elements of an array; none of anything else.
+    /// The elements of an array; empty for any other value.
     public var elements: [JSONValue] { if case .array(let values) = self { values } else { [] } }
 }
 
-/// Reads from the front. Everything returns `nil` where the text is not JSON.
+/// Reads from the front. Every method returns `nil` if the text is not JSON.
 private struct JSONReader {
-    /// More than any page of ours nests.
+    /// The deepest nesting: more than any admin page has.
     private static let deepest = 32
 
     let bytes: [UInt8]
@@ -49,7 +49,7 @@ private struct JSONReader {
         while let byte = next, [0x20, 0x09, 0x0A, 0x0D].contains(byte) { position += 1 }
     }
 
-    /// Whether `text` came next, after white space; if so, it is behind us.
+    /// Whether `text` comes next, after white space. If so, moves behind it.
     private mutating func take(_ text: StaticString) -> Bool {
         skipSpace()
         let wanted = Array("\(text)".utf8)
@@ -95,7 +95,7 @@ private struct JSONReader {
         return Double(String(decoding: bytes[start..<position], as: UTF8.self)).map { .number($0) }
     }
 
-    /// Reads a string behind its first quote.
+    /// Reads a string after its opening quote.
     private mutating func string() -> String? {
         var text: [UInt8] = []
         while let byte = next {
@@ -112,7 +112,7 @@ private struct JSONReader {
         return nil
     }
 
-    /// Reads what follows a backslash.
+    /// Reads the characters after a backslash.
     private mutating func escaped() -> Unicode.Scalar? {
         guard let byte = next else { return nil }
         position += 1
@@ -127,7 +127,7 @@ private struct JSONReader {
         default: return nil
         }
         guard let unit = codeUnit() else { return nil }
-        // Two make one beyond the first plane (RFC 8259 §7).
+        // Two code units make one character beyond the first plane (RFC 8259 §7).
         guard 0xD800...0xDBFF ~= unit else { return Unicode.Scalar(unit) }
         guard bytes[position...].starts(with: Array("\\u".utf8)) else { return nil }
         position += 2

@@ -8,7 +8,7 @@ public struct MetricsPage: Sendable {
 
     let samples: [Sample]
 
-    /// Lines that are no sample are left out.
+    /// Lines without a sample are left out.
     public init(_ text: String) {
         samples = text.split(separator: "\n").compactMap { line in
             guard !line.hasPrefix("#"), let space = line.lastIndex(of: " "),
@@ -41,7 +41,7 @@ public struct MetricsPage: Sendable {
         return labels
     }
 
-    /// The samples of a family that have all of `labels`, together; `nil`: there are none.
+    /// The sum of the family's samples that have all of `labels`; `nil` if there are none.
     func sum(_ family: String, _ labels: [String: String] = [:]) -> Double? {
         let found = samples.filter { sample in
             sample.family == "coalesced_\(family)" && labels.allSatisfy { sample.labels[$0.key] == $0.value }
@@ -49,7 +49,7 @@ public struct MetricsPage: Sendable {
         return found.isEmpty ? nil : found.reduce(0) { $0 + $1.value }
     }
 
-    /// Each value that `label` has in the family.
+    /// All values that `label` has in the family.
     func values(of label: String, in family: String) -> Set<String> {
         Set(samples.compactMap { $0.family == "coalesced_\(family)" ? $0.labels[label] : nil })
     }

@@ -1,11 +1,11 @@
-/// The proxy's state as `/status` tells it, for people. What an older program does not tell is left out.
+/// The proxy's state, from `/status`, as text for people. Members that an older program does not report are left out.
 public enum StatusText {
-    /// Fetches that are listed: those in flight for longest.
+    /// The number of fetches that are listed: the oldest ones.
     private static let listedFetches = 5
 
     /// - Parameters:
-    ///   - status: what `/status` answered.
-    ///   - width: columns of the terminal.
+    ///   - status: the content of `/status`.
+    ///   - width: the number of columns of the terminal.
     public static func lines(_ status: JSONValue, width: Int) -> [String] {
         var lines = [headline(status), ""]
         func add(_ title: String, _ text: String) {
@@ -24,7 +24,7 @@ public enum StatusText {
                     + "\(figure(upstream["queued"])) queued")
             let servers = upstream["servers"]?.elements.flatMap { server in
                 let addresses = server["addresses"]?.elements ?? []
-                // One address tells nothing that the server does not.
+                // The row of an only address would repeat that of its server.
                 return [row(server["server"], server, width)]
                     + (addresses.count > 1 ? addresses : []).map { row($0["address"], $0, width, indent: "  ") }
             }
@@ -37,7 +37,7 @@ public enum StatusText {
         return lines.map { Wording.line($0, width: width) }
     }
 
-    /// Which program it is, and what became of the last reload.
+    /// The program's version and state, and the outcome of the last reload.
     static func headline(_ status: JSONValue) -> String {
         var parts = ["coalesced \(status["version"]?.string ?? "")", status["state"]?.string ?? "-"]
         if let uptime = status["uptime_seconds"]?.number { parts[1] += " for \(Wording.duration(uptime))" }
@@ -59,7 +59,8 @@ public enum StatusText {
             + "\(size("in_flight")) in flight"
     }
 
-    /// A server, or one address of it. What must be seen comes first: the end of a line may be cut off.
+    /// The row of a server, or of one of its addresses. The condition comes right after the name, since the end of a line
+    /// may be cut off.
     private static func row(_ name: JSONValue?, _ state: JSONValue, _ width: Int, indent: String = "") -> [String] {
         [
             indent + Wording.name(name?.string ?? "-", width: max(16, width / 2 - 8) - indent.count),
@@ -67,7 +68,7 @@ public enum StatusText {
         ]
     }
 
-    /// `up`, or since when it is not.
+    /// `up` or `FAILING`, and since when.
     private static func condition(_ server: JSONValue) -> String {
         let since = server["state_seconds"]?.number.map { " for \(Wording.duration($0))" } ?? ""
         guard server["state"]?.string != "up" else { return "up\(since)" }
@@ -75,7 +76,7 @@ public enum StatusText {
         return "FAILING\(since)\(next)"
     }
 
-    /// Fetches that have a slot.
+    /// The number of fetches that have a slot.
     static func running(_ upstream: JSONValue) -> Double {
         (upstream["in_flight"]?.number ?? 0) - (upstream["queued"]?.number ?? 0)
     }
@@ -89,7 +90,7 @@ public enum StatusText {
 enum Fetches {
     static func oldestFirst(_ status: JSONValue) -> [JSONValue] {
         (status["fetches"]?.elements ?? []).sorted {
-            // Later ones have higher numbers.
+            // Later fetches have higher numbers.
             ($1["seconds"]?.number ?? 0, $0["number"]?.number ?? 0) < (
                 $0["seconds"]?.number ?? 0, $1["number"]?.number ?? 0
             )

@@ -1,8 +1,8 @@
-/// What `/status` and `/metrics` said at one moment.
+/// The contents of `/status` and `/metrics` at one moment.
 public struct TopSample: Sendable {
     let status: JSONValue
     let metrics: MetricsPage
-    /// Seconds of any clock that only goes on.
+    /// In seconds of a clock that never goes back.
     let time: Double
 
     public init(status: JSONValue, metrics: MetricsPage, time: Double) {
@@ -12,7 +12,7 @@ public struct TopSample: Sendable {
     }
 }
 
-/// One screen of `coalesced top`: what a proxy does now, with the rates since the sample before.
+/// One screen of `coalesced top`: the proxy's present state, and the rates since the previous sample.
 public struct TopScreen {
     let now: TopSample
     /// `nil`: there are no rates yet.
@@ -23,8 +23,8 @@ public struct TopScreen {
         self.before = before
     }
 
-    /// At most `rows` lines of at most `columns` characters each. Of upstreams and fetches that do not fit, the number is
-    /// told; upstreams with failing servers come first then.
+    /// At most `rows` lines of at most `columns` characters each. If upstreams or fetches do not fit, a line gives the
+    /// number of the missing ones, and upstreams with failing servers come first.
     public func lines(columns: Int, rows: Int) -> [String] {
         let head = [StatusText.headline(now.status), ""] + summary + [""]
         let room = rows - head.count
@@ -38,8 +38,8 @@ public struct TopScreen {
         return (head + fitting + rest).prefix(max(0, rows)).map { Wording.line($0, width: columns) }
     }
 
-    /// A table with a heading, in so many lines.
-    /// - Parameter note: what must be known of it where it has no room at all.
+    /// A table with a heading, in at most `rows` lines.
+    /// - Parameter note: the part that must be shown even if there is no room for the table.
     private static func fitting(_ table: [String], rows: Int, _ what: String, note: String = "") -> [String] {
         guard table.count > rows else { return table }
         guard rows > 2 else { return ["\(what): \(table.count - 1)\(note)"] }
@@ -64,8 +64,8 @@ public struct TopScreen {
         ] + latencies + workers
     }
 
-    /// From a request's first byte to its response's: of half of the requests, and of nearly all. Nothing where the
-    /// program does not tell.
+    /// The times from a request's first byte to its response's first byte: p50 and p99, for each class. Empty if the
+    /// program does not report them.
     private var latencies: [String] {
         let family = "request_first_byte_seconds"
         guard now.metrics.sum("\(family)_count") != nil else { return [] }
@@ -79,7 +79,7 @@ public struct TopScreen {
         return ["latency   p50/p99 to the first byte: " + classes.joined(separator: "  ")]
     }
 
-    /// What they use of a core each. Nothing where the program does not tell.
+    /// The workers' use of a core each. Empty if the program does not report it.
     private var workers: [String] {
         let family = "worker_cpu_seconds_total"
         let uses = now.metrics.values(of: "worker", in: family).compactMap { growth(family, ["worker": $0]) }
@@ -88,7 +88,7 @@ public struct TopScreen {
         return ["workers   \(uses.count), busy \(mean) on average, the busiest \(Wording.share(most, of: 1))"]
     }
 
-    /// Verdicts in the words of the log, those that differ little put together.
+    /// Verdicts in the words of the log. Verdicts that differ little are put together.
     private static let groups = [
         ("hit", ["hit"]), ("stale", ["stale"]), ("miss", ["miss", "revalidated"]), ("pass", ["pass"]),
         ("own", ["synthetic", "refused"]),
@@ -105,10 +105,10 @@ public struct TopScreen {
         return verdicts.map { "\($0.name) \(Wording.share($0.perSecond, of: all))" }.joined(separator: "  ")
     }
 
-    // MARK: - Its upstreams
+    // MARK: - The upstreams
 
-    /// A line for each, with those columns for which there are figures. Behind the name stands what must be seen: the end
-    /// of a line may be cut off.
+    /// A line for each upstream, in columns for which there are figures. The state of the servers comes right after the
+    /// name, since the end of a line may be cut off.
     private func upstreams(columns: Int, rows: Int) -> [String] {
         var upstreams = now.status["upstreams"]?.elements ?? []
         if upstreams.count >= rows {
@@ -131,7 +131,7 @@ public struct TopScreen {
             func answers(_ verdicts: String...) -> Double {
                 verdicts.reduce(0) { $0 + (growth("verdicts_total", label.merging(["verdict": $1]) { $1 }) ?? 0) }
             }
-            // Of those that could have been hits, as docs/observability.md counts.
+            // The share among the requests that could have been hits, as docs/observability.md counts them.
             let hits = answers("hit", "stale")
             return [Wording.name(name, width: max(12, columns / 3)), servers(upstream)]
                 + (requests
@@ -169,15 +169,16 @@ public struct TopScreen {
 
     // MARK: - Rates
 
-    /// Per second; `nil` where there is nothing to compare, or no such counter.
+    /// The growth per second; `nil` without an earlier sample, or without such a counter.
     private func growth(_ family: String, _ labels: [String: String] = [:]) -> Double? {
         guard let before, now.time > before.time, let value = now.metrics.sum(family, labels) else { return nil }
-        // A counter that is less than before is one of a program that was started anew.
+        // A counter is less than before if the program was started anew.
         return max(0, value - (before.metrics.sum(family, labels) ?? 0)) / (now.time - before.time)
     }
 
-    /// The seconds within which that share of what was counted since the sample before took place, by the bounds of a
-    /// histogram: in between it is taken to be spread evenly, beyond the last it is that. `nil` where nothing was counted.
+    /// The quantile `share` of the durations counted since the previous sample, in seconds, from the bounds of a
+    /// histogram. Durations between two bounds are taken to be spread evenly; durations beyond the last bound are taken
+    /// to be that bound. `nil` if no duration was counted.
     func quantile(_ share: Double, _ family: String, _ labels: [String: String]) -> Double? {
         let family = "\(family)_bucket"
         let buckets = now.metrics.values(of: "le", in: family).compactMap { text -> (bound: Double, count: Double)? in

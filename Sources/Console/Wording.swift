@@ -1,4 +1,4 @@
-/// How figures are written for people: short.
+/// Short texts of figures, for people.
 enum Wording {
     /// `512 B`, `1.5 MiB`, `219 MiB`.
     static func bytes(_ count: Double) -> String {
@@ -27,11 +27,11 @@ enum Wording {
 
     /// Milliseconds: `<0.1`, `0.4`, `37`, `1842`.
     static func milliseconds(_ seconds: Double) -> String {
-        // What was answered at once is not measured any closer.
+        // Times below 0.1 ms are not measured any closer.
         seconds < 0.0001 ? "<0.1" : short(seconds * 1000)
     }
 
-    /// `91.3%`; without anything to divide by, `-`.
+    /// `91.3%`; `-` if `all` is 0.
     static func share(_ part: Double, of all: Double) -> String {
         all > 0 ? "\(tenths(part / all * 100))%" : "-"
     }
@@ -40,7 +40,7 @@ enum Wording {
 
     static func count(_ number: Double) -> Int { Int(exactly: min(max(0, number), 1e15).rounded()) ?? 0 }
 
-    /// Writes `number` with a digit behind the point below ten.
+    /// Writes `number` with one digit after the point if it is below ten.
     private static func short(_ number: Double) -> String {
         number == 0 || number >= 9.95 ? whole(number) : tenths(number)
     }
@@ -50,7 +50,7 @@ enum Wording {
         return "\(tenths / 10).\(tenths % 10)"
     }
 
-    /// A name of at most `width` characters, in which dots stand for what is left out of its middle: names differ at their
+    /// A name of at most `width` characters. Dots replace the middle of a longer name, since names differ at their
     /// ends.
     static func name(_ text: String, width: Int) -> String {
         guard text.count > width, width > 3 else { return text }
@@ -58,18 +58,17 @@ enum Wording {
         return "\(text.prefix(kept / 2))...\(text.suffix(kept - kept / 2))"
     }
 
-    /// A line of at most `width` characters. What came from outside moves no cursor and takes one column for each
-    /// character.
+    /// A line of at most `width` characters. Characters from outside cannot move the cursor, and take one column each.
     static func line(_ text: String, width: Int) -> String {
         let plain = text.unicodeScalars.map { 0x20..<0x7F ~= $0.value ? Character($0) : "?" }
         return plain.count <= width ? String(plain) : String(plain.prefix(max(0, width - 1))) + (width > 0 ? "…" : "")
     }
 }
 
-/// Rows whose columns stand below each other: words to the left, figures to the right.
+/// Rows with aligned columns: words to the left, figures to the right.
 struct TextTable {
     var rows: [[String]]
-    /// The columns that have figures.
+    /// The columns with figures.
     var figures: Range<Int>
 
     var lines: [String] {
