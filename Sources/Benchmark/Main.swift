@@ -1,6 +1,6 @@
 import Foundation
 
-/// What the project measures itself with:
+/// The project's measurements:
 ///
 ///     Benchmark compare [--quick] [--rows NAME,…] [--write FILE] [--coalesced PATH] [--bare PATH]
 ///     Benchmark micro NAME COUNT        one piece of the hot path, COUNT times
@@ -10,8 +10,8 @@ import Foundation
 ///     Benchmark load PORT PATH LENGTH SECONDS [in-turns]
 ///                                       the load alone, of 64 connections, on core 1
 ///     Benchmark storm ORIGIN-PORT PORT WAITERS TIMES
-///                                       an origin, and crowds that wait for what it sends in two halves, on core 1;
-///                                       says when a crowd asks and when it has its answers
+///                                       an origin, and crowds that wait for its response in two halves, on core 1;
+///                                       says when a crowd asks and when it has its responses
 ///     Benchmark simulate [--quick | --write FILE]
 ///                                       hit ratios of the eviction code against other policies
 @main
@@ -20,7 +20,7 @@ struct Main {
         do {
             try run()
         } catch {
-            // Foundation's own describe themselves in code.
+            // Foundation's own errors describe themselves in code.
             let reason = error is CocoaError ? error.localizedDescription : "\(error)"
             FileHandle.standardError.write(Data("Benchmark: \(reason)\n".utf8))
             exit(1)
@@ -93,7 +93,7 @@ struct Main {
                 failed += "- *\(name)* could not be measured: \(error)\n"
             }
         }
-        // What has ended is known to be ours.
+        // A child's CPU time counts as the benchmark's own only when the child has ended.
         comparison.stop()
         let goals =
             Machine.description(plan, use: before.text(until: Machine.Use())) + failed + "\n"

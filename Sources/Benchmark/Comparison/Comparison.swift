@@ -9,7 +9,7 @@ struct Comparison {
     private(set) var programs: [Kind: Program] = [:]
     let missing: [Kind]
 
-    /// What the kernel needs of it at most, for a log, connections and what is stored, in one run.
+    /// The most memory that the kernel needs in one run, for a log, connections and stored responses.
     private let spareMemory = System.SpareMemory(256 << 20)
 
     init(_ plan: Plan) throws {
@@ -24,7 +24,7 @@ struct Comparison {
         }
     }
 
-    /// Name, whether the quick run has it, and what measures it.
+    /// The name of each row, whether the quick run has it, and the function that measures it.
     var rows: [(name: Substring, isQuick: Bool, measure: () throws -> Void)] {
         [
             ("hits", true, hits),
@@ -50,14 +50,14 @@ struct Comparison {
         ]
     }
 
-    /// Kinds that can be started, ours first.
+    /// The programs that can be started, coalesced first.
     var kinds: [Kind] { Kind.allCases.filter { !missing.contains($0) } }
 
     func start(_ kind: Kind, _ options: Program.Options = Program.Options()) throws -> Program {
         try Program(kind, options, plan: plan, origin: origin.port)
     }
 
-    /// Measures something of `program` while the kernel has memory at hand.
+    /// Measures `program` while the kernel has memory at hand.
     func measured<Outcome>(_ program: Program, _ body: () -> Outcome) -> Outcome {
         spareMemory.lend()
         defer {
@@ -73,8 +73,8 @@ struct Comparison {
         measured(program) { load.run(against: program, origin, seconds: seconds, during: during) }
     }
 
-    /// Of rows that a goal hangs on: the runs of one turn lie side by side, so their ratio moves less than the figures
-    /// do.
+    /// Figures of rows on which a goal depends: the runs of one turn follow each other, so their ratio varies less than
+    /// the figures do.
     static let byPairs = ", pair by pair", pairedCPU = "CPU" + byPairs, pairedRate = "requests/s" + byPairs
 
     func measure(
@@ -86,11 +86,11 @@ struct Comparison {
         }
     }
 
-    /// Runs a load against `contenders`, in an order that turns around with every repeat, and adds the usual lines.
+    /// Runs a load against `contenders`, in an order that is reversed with every repeat, and adds the usual lines.
     ///
     /// - Parameters:
-    ///   - rivals: they and ours run `plan.pairs` times instead of `plan.repeats`, and every contender is compared with
-    ///     ours turn by turn.
+    ///   - rivals: these and coalesced run `plan.pairs` times instead of `plan.repeats`, and every contender is
+    ///     compared with coalesced turn by turn.
     ///   - run: one run of the load.
     func measure(
         _ row: String, _ contenders: [Kind: Program], unable: [Kind: String] = [:], latencies: Bool = true,
@@ -122,7 +122,7 @@ struct Comparison {
                 return all.isEmpty ? nil : .number(all.map(value).median, note: note(all))
             }
         }
-        /// What another's figure is where ours is 1.
+        /// Adds the figures of the other programs in units of coalesced's.
         func addPaired(_ figure: String, _ value: (Load.Result) -> Double) {
             guard !rivals.isEmpty else { return }
             add(figure) { kind in
@@ -154,7 +154,7 @@ struct Comparison {
         if turns.contains(where: { $0.values.contains { $0.p999.isFinite } }) { addMedian("p99.9 µs", \.p999) }
     }
 
-    /// A bare responder with bodies of `bytes`, beside the long-running programs.
+    /// Calls `body` with a bare responder whose bodies have `bytes` bytes, beside the long-running programs.
     func withBare(_ bytes: Int, _ words: [String] = [], _ body: ([Kind: Program]) -> Void) throws {
         let bare = try start(.bare, Program.Options(memoryMiB: 1, bodyBytes: bytes, words: words))
         var all = programs

@@ -1,5 +1,6 @@
-/// The goals of the hot path, each with what it was measured to be, and with what the bare responder has in our place,
-/// which does nothing but what the kernel needs. In italics: the same by another measure, which no goal was set for.
+/// The goals of the hot path, each with its measured value, and with the value of the bare responder in the place of
+/// coalesced, which does only the work that the kernel needs. In italics: the same by another measure, for which no
+/// goal was set.
 struct Goals {
     private static let perSecond = "requests/s", cpu = "CPU µs/request"
 
@@ -7,7 +8,7 @@ struct Goals {
         case atMost(Double)
         case atLeast(Double)
 
-        /// By how much `value` misses it; `nil` if it does not.
+        /// By how much `value` misses the bound; `nil` if it meets it.
         func miss(of value: Double) -> String? {
             switch self {
             case .atMost(let bound): value <= bound ? nil : "\(((value / bound - 1) * 100).short) % above"
@@ -83,13 +84,13 @@ struct Goals {
             "| \(name) | \(bound.text) | \(aim?.short ?? "") | \(value?.short ?? "") | \(bare?.short ?? "") | \(verdict) |\n"
     }
 
-    /// A figure of our own.
+    /// Adds a goal for a figure of coalesced.
     private mutating func own(_ name: String, _ row: String, _ figure: String, _ bound: Bound, aim: Double? = nil) {
         let line = report.line(row, figure)
         goal(name, bound, aim: aim, line?.value(.coalesced), bare: line?.value(.bare))
     }
 
-    /// Ours divided by that of the best of `kinds`.
+    /// Adds a goal for coalesced's figure divided by the figure of the best of `kinds`.
     private mutating func ratio(
         _ name: String, _ row: String, _ figure: String, _ kinds: [Kind], _ bound: Bound, aim: Double? = nil
     ) {

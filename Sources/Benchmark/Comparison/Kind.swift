@@ -2,7 +2,7 @@
 enum Kind: String, CaseIterable {
     case coalesced, bare, haproxy, nginx, varnish
 
-    /// The peers: who does the same work.
+    /// The peers: other programs that do the same work.
     static let peers: [Kind] = [.haproxy, .nginx, .varnish]
 
     var name: String {
@@ -16,7 +16,7 @@ enum Kind: String, CaseIterable {
     }
 }
 
-/// Where the programs under test are, and for how long they are measured.
+/// The paths of the programs under test, and the length of their measurement.
 struct Plan {
     var coalesced = ".build/release/coalesced"
     var bare = ".build/release/BareResponder"
@@ -26,6 +26,7 @@ struct Plan {
     /// Seconds of load in one measurement.
     var seconds: Double { isQuick ? 0.75 : 2 }
     var repeats: Int { isQuick ? 2 : 3 }
-    /// Runs of ours and of those it is compared with pair by pair, in rows that a goal hangs on.
+    /// The number of runs of coalesced, and of the programs that are compared with it pair by pair, in rows on which a
+    /// goal depends.
     var pairs: Int { isQuick ? 3 : 9 }
 }

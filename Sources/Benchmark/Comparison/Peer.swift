@@ -1,9 +1,9 @@
 import Foundation
 
-/// How each program is configured and started: every one the way its manual calls fast, storing in memory, without an
-/// access log except ours; or, for `Program.Options.isAsPackaged`, the way most people run it.
+/// The configuration and the start of each program: in the way that its manual calls fast, storing in memory, without
+/// an access log except coalesced's; or, for `Program.Options.isAsPackaged`, in the way most people run it.
 enum Peer {
-    /// The words that start it in the foreground, after writing its configuration into `folder`.
+    /// Writes the program's configuration into `folder`. Returns the command that starts the program in the foreground.
     static func command(
         _ kind: Kind, _ options: Program.Options, port: Int, origin: Int, folder: String, plan: Plan
     ) throws -> [String] {
@@ -20,7 +20,7 @@ enum Peer {
             return [plan.coalesced, "serve", "--config", file]
         case .haproxy:
             let file = try write("haproxy.cfg", haproxy(options, port: port, origin: origin, folder: folder))
-            // What can be reloaded has a master beside its worker.
+            // HAProxy can only be reloaded with a master process beside its worker.
             let words = ["/usr/sbin/haproxy"] + (options.reloads ? ["-W"] : []) + ["-db", "-f", file]
             guard options.isAsPackaged else { return words }
             return ["sh", "-c", "exec \"$@\" >>\(folder)/access.log", "sh"] + words
@@ -40,7 +40,7 @@ enum Peer {
                 "-s", "malloc,\(options.memoryMiB)m", "-T", "none", "-p", "listen_depth=16384",
             ]
             guard options.isAsPackaged else { return words + ["-p", "thread_pools=\(options.workers)"] }
-            // The program beside it that turns its log in memory into lines of a file.
+            // The program beside Varnish that writes the lines of Varnish's log in memory to a file.
             let logger = "setpriv --pdeathsig TERM varnishncsa -t 20 -n \(folder)/work -a -w \(folder)/access.log"
             return ["sh", "-c", "\(logger) & exec \"$@\"", "sh"] + words
         }
@@ -92,7 +92,8 @@ enum Peer {
     private static func nginx(_ options: Program.Options, port: Int, origin: Int, folder: String) -> String {
         let cache = "/dev/shm/proxy-bench-\(port)"
         try? FileManager.default.removeItem(atPath: cache)
-        // A file takes whole pages: of 1 KiB a quarter is used. Where memory is meant to be short, pages hardly matter.
+        // A file takes whole pages, of which 1 KiB uses a quarter. Where memory is meant to be short, pages hardly
+        // matter.
         let size = options.memoryMiB < 64 ? options.memoryMiB : 4 * options.memoryMiB
         return """
             daemon off;
@@ -130,20 +131,20 @@ enum Peer {
             """
     }
 
-    /// Whatever costs nginx least, which is not what its manual suggests (sendfile and tcp_nopush on): a small response
-    /// goes in one write without sendfile, a large one is dearer without. With tcp_nopush, the end of 100 KiB and of
-    /// pipelined batches waits for a delayed acknowledgement.
+    /// The settings that cost nginx least. They are not the ones that its manual suggests (sendfile and tcp_nopush on):
+    /// a small response goes in one write without sendfile, a large one is more expensive without sendfile. With
+    /// tcp_nopush, the end of 100 KiB and of pipelined batches waits for a delayed acknowledgement.
     private static let fastNginx = """
         access_log off; sendfile off; tcp_nopush off;
         open_file_cache max=15000 inactive=60s; open_file_cache_valid 60s;
         """
 
-    /// What Debian's `nginx.conf` says of what concerns the cost of a response.
+    /// The settings of Debian's `nginx.conf` that concern the cost of a response.
     private static func packagedNginx(_ folder: String) -> String {
         "access_log \(folder)/access.log; sendfile on; tcp_nopush on; gzip on;"
     }
 
-    /// What `make bench` leaves behind in memory, apart from the folder.
+    /// Removes the files that `make bench` leaves in memory, apart from the folder.
     static func cleanUp() {
         for name in (try? FileManager.default.contentsOfDirectory(atPath: "/dev/shm")) ?? []
         where name.hasPrefix("proxy-bench-") {
@@ -151,7 +152,7 @@ enum Peer {
         }
     }
 
-    /// The commit of the working copy that this runs in, and whether the copy differs from it in what is measured.
+    /// The commit of this working copy, and whether the copy's measured code differs from the commit.
     static var commit: String {
         guard let name = Shell.output(["git", "rev-parse", "--short", "HEAD"])?.split(separator: "\n").first,
             !name.contains(" ")

@@ -11,7 +11,7 @@ final class Program {
         var isAsPackaged = false
         /// Whether the program will be told to reload.
         var reloads = false
-        /// The bare responder's body.
+        /// The size of the bare responder's body, in bytes.
         var bodyBytes = 1024
         /// Further words for the bare responder.
         var words: [String] = []
@@ -27,7 +27,7 @@ final class Program {
 
     private static let started = Atomic<Int>(0)
 
-    /// Starts it and waits until it answers.
+    /// Starts the program and waits until it answers.
     init(_ kind: Kind, _ options: Options = Options(), plan: Plan, origin: Int) throws {
         let number = Self.started.add(1, ordering: .relaxed).newValue
         self.kind = kind
@@ -36,7 +36,7 @@ final class Program {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let words = try Peer.command(kind, options, port: port, origin: origin, folder: folder, plan: plan)
         let began = System.now
-        // Should this process be killed, they end too.
+        // The program ends too if this process is killed.
         let pinned = ["setpriv", "--pdeathsig", "TERM", "taskset", "-c", options.workers == 1 ? "0" : "0,1"]
         child = try Child(pinned + words, output: "\(folder)/output")
         tree = ProcessTree(root: child.identifier)
@@ -58,6 +58,6 @@ final class Program {
 
     func signal(_ number: Int32) { child.signal(number) }
     func stop() { child.stop() }
-    /// The access log's; what it took of memory is free then.
+    /// Empties the access log. The memory that the log took is then free.
     func emptyLog() { System.empty("\(folder)/access.log") }
 }

@@ -2,7 +2,7 @@
 struct Line {
     enum Cell {
         case number(Double, note: String = "")
-        /// Why there is no number.
+        /// The reason why there is no number.
         case unable(String)
     }
 
@@ -26,7 +26,7 @@ struct Line {
         }
     }
 
-    /// Ours divided by theirs.
+    /// coalesced's figure divided by the figure of `kind`.
     func ratio(to kind: Kind) -> Double? {
         guard let ours = value(.coalesced), let theirs = value(kind), theirs != 0 else { return nil }
         return ours / theirs
@@ -48,7 +48,7 @@ final class Report {
 
     func line(_ row: String, _ figure: String) -> Line? { lines.first { $0.row == row && $0.figure == figure } }
 
-    /// The CPU of a request or waiter in every row that has it.
+    /// The CPU time of a request or waiter, in every row that has it.
     var summary: String {
         var text = "| CPU µs | " + Kind.allCases.map(\.name).joined(separator: " | ") + " |\n"
         text += "| --- |" + String(repeating: " ---: |", count: Kind.allCases.count) + "\n"
@@ -59,7 +59,7 @@ final class Report {
         return text
     }
 
-    /// What the README says of a crowd.
+    /// The README's sentence about a crowd.
     var crowdSentence: String? {
         let line = line("1,000 waiters", "first byte, ms after origin")
         guard let line, let ours = line.value(.coalesced), let varnish = line.value(.varnish),

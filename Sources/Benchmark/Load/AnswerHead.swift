@@ -1,30 +1,30 @@
-/// What the head of an answer says that a client must know to read on (RFC 9112 §6.3).
+/// The parts of a response's head that a client must know to read on (RFC 9112 §6.3).
 struct AnswerHead {
     enum Framing: Equatable {
         case length(Int)
         case chunked
-        /// Neither: the end of the connection is the end of the body.
+        /// Neither: the body ends with the connection.
         case untilClose
     }
 
     var status = 0
     var framing = Framing.untilClose
-    /// The connection ends with this answer.
+    /// Whether the connection ends with this response.
     var closes = false
 
     /// Interim (RFC 9110 §15.2): another head follows.
     var isInterim: Bool { status < 200 }
-    /// Whatever its fields say, a body does not follow (RFC 9110 §8.6).
+    /// Whether a body does not follow, in spite of the fields (RFC 9110 §8.6).
     var hasNoBody: Bool { isInterim || status == 204 || status == 304 }
 }
 
-/// Finds and reads heads of answers.
+/// Finds and reads heads of responses.
 ///
-/// Most answers of a run begin with the same bytes as the one before. Heads are a function of their bytes, and a known
-/// head ends with the first empty line, so that for those one comparison is all the work.
+/// Most responses of a run begin with the same bytes as the response before. A head depends only on its bytes, and a
+/// known head ends with the first empty line, so one comparison is all the work for such a response.
 struct AnswerHeadParser {
     enum Outcome {
-        /// A head, and where what follows it begins.
+        /// A head, and the place after it.
         case head(AnswerHead, end: Int)
         case incomplete
         case malformed
@@ -96,7 +96,7 @@ struct AnswerHeadParser {
         (start..<end).contains { matches(word, bytes, $0, end) }
     }
 
-    /// Digits with white space around them; nil for anything else and for more than eighteen.
+    /// Digits with white space around them; nil for any other text, and for more than eighteen digits.
     private static func decimal(_ bytes: Span<UInt8>, _ start: Int, _ end: Int) -> Int? {
         var value = 0, digits = 0, isOver = false
         for index in start..<end {

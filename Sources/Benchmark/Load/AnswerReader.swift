@@ -1,4 +1,5 @@
-/// Follows the answers of one connection through the bytes that come. Counts what a body has, keeps nothing of it.
+/// Follows the responses of one connection through the arriving bytes. Counts the bytes of a body, and keeps none of
+/// them.
 ///
 ///     head ─interim→ head
 ///     head ─no body, or length 0→ (answered) head
@@ -10,14 +11,14 @@ struct AnswerReader {
         var status = 0
         /// Bytes of the body, as they came.
         var length = 0
-        /// The connection is of no more use.
+        /// Whether the connection cannot be used again.
         var closes = false
     }
 
     enum Outcome: Equatable {
-        /// An answer is there as a whole.
+        /// A response has arrived whole.
         case answer(Answer)
-        /// More bytes are needed. Those of a head that has begun must come again with them.
+        /// More bytes are needed. The bytes of an incomplete head must be passed again with them.
         case more
         case malformed
     }
@@ -35,7 +36,7 @@ struct AnswerReader {
     /// Bytes of a sized body still to come, which may be discarded unread with `skip`.
     var bodyLeft: Int { if case .body(let left) = phase { left } else { 0 } }
 
-    /// Reads on at `position` of the first `count` bytes, and moves it behind what was read.
+    /// Continues at `position` in the first `count` bytes, and moves it behind the bytes that were read.
     mutating func read(_ bytes: [UInt8], count: Int, _ position: inout Int, _ parser: inout AnswerHeadParser) -> Outcome
     {
         read(bytes.span.extracting(..<count), &position, &parser)
@@ -82,7 +83,7 @@ struct AnswerReader {
         }
     }
 
-    /// Passes over `count` bytes of a sized body that came: at most `bodyLeft`.
+    /// Skips `count` bytes of a sized body that came: at most `bodyLeft`.
     mutating func skip(_ count: Int) -> Outcome {
         guard case .body(let left) = phase else { return .malformed }
         answer.length += count
@@ -93,7 +94,7 @@ struct AnswerReader {
         return answered()
     }
 
-    /// The connection has ended: what this makes of a body without length, and nothing else.
+    /// The connection has ended. Returns the response if its body has no length, otherwise nil.
     mutating func ended() -> Answer? {
         guard case .untilClose = phase else { return nil }
         answer.closes = true
@@ -115,7 +116,7 @@ struct ChunkedBody {
         /// The rest of a size line.
         case sizeLine(Int)
         case data(left: Int)
-        /// The line's end behind a chunk's data.
+        /// The end of the line after a chunk's data.
         case dataEnd
         /// Bytes in the present line of the trailers, without its end.
         case trailer(Int)

@@ -1,6 +1,6 @@
-/// How long requests took, in buckets that are less than two hundredths of what they count wide.
+/// The durations of requests, in buckets whose width is less than two hundredths of the durations in them.
 struct Latencies {
-    /// Steps into which each doubling is cut.
+    /// Each doubling is divided into 2 to the power of `bits` buckets.
     private static let bits = 6
     private var counts = [Int](repeating: 0, count: 48 << bits)
     private(set) var count = 0
@@ -10,7 +10,7 @@ struct Latencies {
         count += 1
     }
 
-    /// Microseconds within which so many of a hundred were done; NaN when there were none.
+    /// Microseconds within which `percent` % of the requests were done; NaN if there were none.
     func percentile(_ percent: Double) -> Double {
         guard count > 0 else { return .nan }
         let rank = Int(Double(count - 1) * percent / 100)

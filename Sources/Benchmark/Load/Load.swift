@@ -1,41 +1,42 @@
 import Foundation
 import Synchronization
 
-/// What one row asks of the programs, and what a run of it came to.
+/// The requests of one row, and the result of one run.
 struct Load {
     var method = "GET"
     var path: String
-    /// Lines of the head, each with its end.
+    /// Field lines of the head, each with its line end.
     var fields = ""
     /// Bytes of each request's body.
     var body = 0
     var connections = 64
-    /// Requests in one write.
+    /// The number of requests in one write.
     var pipelined = 1
     var numbers = RequestText.Numbers.none
-    /// What every answer must have. The bare responder says 200 to everything.
+    /// The status and length that every response must have. The bare responder sends 200 to all requests.
     var status = 200
     var length: Int
-    /// Each request has a connection of its own.
+    /// Whether each request has a connection of its own.
     var isRenewing = false
-    /// A worker needs the core of the load.
+    /// Whether a worker needs the core of the load.
     var sharesCore = false
-    /// Whether every answer is to come from the store.
+    /// Whether every response must come from the store.
     var isOfHits = true
 
     struct Result {
         var requests = 0.0
         var perSecond = 0.0
-        /// Microseconds.
+        /// In microseconds.
         var p50 = 0.0, p99 = 0.0, p999 = 0.0
-        /// Microseconds a request.
+        /// Microseconds per request.
         var cpu = ProcessTree.CPU()
-        /// Connections that broke, and answers with another status or length than they must have.
+        /// Connections that broke, and responses with the wrong status or length.
         var errors = 0.0
         var wrong = 0.0
-        /// Requests that reached the origin where all should have been hits.
+        /// Requests that reached the origin although all should have been hits.
         var missed = 0.0
-        /// How much of its core the program used, and the load (with the origin) of the other one; in hundredths.
+        /// The share of its core that the program used, and the share of the other core that the load and the origin
+        /// used, in percent.
         var serverBusy = 0.0
         var loadBusy = 0.0
     }
@@ -45,9 +46,9 @@ struct Load {
     /// Runs on the calling thread.
     ///
     /// - Parameters:
-    ///   - origin: of `program`; it does not sleep meanwhile.
-    ///   - during: called once a millisecond with the milliseconds that are over.
-    /// - Returns: nil when nothing was answered.
+    ///   - origin: the origin of `program`; it does not sleep meanwhile.
+    ///   - during: called once a millisecond with the milliseconds that have passed.
+    /// - Returns: nil if no response came.
     func run(against program: Program, _ origin: Origin, seconds: Double, during: (Int64) -> Void = { _ in }) -> Result?
     {
         var loop = loop(port: program.port, isBare: program.kind == .bare)
@@ -71,7 +72,7 @@ struct Load {
             serverBusy: min(100, 100 * spent.total / elapsed), loadBusy: min(100, 100 * Double(used) / 1000 / elapsed))
     }
 
-    /// - Parameter isBare: it is the bare responder that is asked.
+    /// - Parameter isBare: whether the requests go to the bare responder.
     func loop(port: Int, isBare: Bool) -> LoadLoop {
         let run = Self.runs.add(1, ordering: .relaxed).newValue
         let request = RequestText(

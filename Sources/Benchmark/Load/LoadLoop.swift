@@ -1,42 +1,45 @@
 /// A load generator as light as its requests allow, so that one core can keep a server on another one busy:
-/// connections, one `epoll`, requests that are ready to send, one `send` and one `recv` per request, and no byte of a
-/// body examined or copied unnecessarily.
+/// connections, one `epoll`, requests that are ready to send, one `send` and one `recv` per request. No byte of a body
+/// is examined or copied unnecessarily.
 ///
-/// What the load costs is nearly all the kernel's: four fifths are `send`, half of it the server's side of the
-/// loopback's TCP. So there is little in here that could be saved, and `io_uring`, which saves the system calls' own
-/// cost, came out dearer than `epoll`.
+/// Nearly all of the load's cost is the kernel's: four fifths are `send`, half of it the server's side of the
+/// loopback's TCP. So there is little in this code that could be saved, and `io_uring`, which saves the system calls'
+/// own cost, was more expensive than `epoll`.
 ///
-/// **Waiting.** It spins: it polls without sleeping, and lets the origin, which spins as well, have the core in
-/// between. A client or an origin that sleeps must be woken by the server's `send`, on the server's account (on the
-/// machine this was written on, 1 MiB then cost the server twice as much, and a pass a microsecond more). What the
-/// spinning found to do, and for how long nothing, is kept, so that one can tell whether the load or the server was the
+/// **Waiting.** The loop spins: it polls without sleeping, and lets the origin, which spins as well, have the core in
+/// between. A client or an origin that sleeps must be woken by the server's `send`, at the server's expense (on the
+/// machine on which this was written, 1 MiB then cost the server twice as much, and a pass a microsecond more). The
+/// loop measures its time with and without work, so that one can tell whether the load or the server was the
 /// bottleneck.
 ///
-/// Where a second worker needs the same core, the load goes before it and looks every 100 µs for what has come, as a
-/// network card's interrupts would. Then both workers always have something to do. With a load that slept until it was
-/// woken they mostly waited for it, and their going to sleep, a fifth of their time, looked like what a second worker
-/// costs.
+/// If a second worker needs the same core, the load takes precedence over it and polls every 100 µs, like a network
+/// card's interrupts. Both workers then always have work. With a load that slept until it was woken, the workers mostly
+/// waited for the load, and the time in which they went to sleep, a fifth of all, looked like the cost of a second
+/// worker.
 ///
-/// **A connection**, of which each has at most one request out, or one batch of pipelined ones:
+/// **A connection** has at most one request outstanding, or one batch of pipelined requests:
 ///
-///     absent ─connect→ sending ─all written→ awaiting ─last byte of the last answer→ sending …
+///     absent ─connect→ sending ─all written→ awaiting ─last byte of the last response→ sending …
 ///
-/// - `sending` begins while the connection is still being made; the kernel then takes nothing until it stands.
-/// - The answer says that it is the last one, or each request shall have a new connection: closed, and `absent` for no
-///   time.
-/// - The server closes or resets, sends what is no answer, or more than was asked for: one failure; `absent`.
-/// - The server takes or sends nothing: after `patience` without the whole answer one failure; `absent`. Requests that
-///   are out for that long at the end of a run count as well; others that are out then do not.
-/// - Nobody listens, or no port is free: one failure; `absent`. What is absent is tried again within a millisecond.
-/// - An answer that comes before its request is written whole is read after that, or found when the connection breaks.
+/// - `sending` begins while the connection is still being made; until it is established, the kernel accepts no bytes.
+/// - If the response says that it is the last one, or if each request needs a new connection: closed, and `absent` for
+///   no time.
+/// - If the server closes or resets, or sends bytes that are no response, or more than was requested: one failure;
+///   `absent`.
+/// - If the server accepts or sends no bytes: after `patience` without the whole response, one failure; `absent`. At
+///   the end of a run, requests that have been outstanding for that long count as failures too; other outstanding
+///   requests do not.
+/// - If no program listens, or no port is free: one failure; `absent`. An absent connection is tried again within a
+///   millisecond.
+/// - A response that comes before its request is written whole is read afterwards, or found when the connection breaks.
 struct LoadLoop {
-    /// Answers with the status and the length that were expected, and the others.
+    /// Responses with the expected status and length, and all others.
     private(set) var answers = 0
     private(set) var wrong = 0
-    /// Connections that broke, with what was out on them, or could not be made.
+    /// Connections that broke, with their outstanding requests, or that could not be made.
     private(set) var failures = 0
     private(set) var latencies = Latencies()
-    /// Nanoseconds from the first request to the end, and those of its CPU in which it spun and found nothing to do.
+    /// Nanoseconds from the first request to the end, and nanoseconds of CPU time in which the loop spun without work.
     private(set) var elapsed: Int64 = 0
     private(set) var idle: Int64 = 0
 
@@ -51,9 +54,9 @@ struct LoadLoop {
         var descriptor: Int32 = -1
         var isWatchedForWriting = false
         var reader = AnswerReader()
-        /// The bytes of a head whose rest has not come.
+        /// The bytes of an incomplete head.
         var pieces: [UInt8] = []
-        /// When the request went out.
+        /// The time at which the request was sent.
         var asked: Int64 = 0
     }
 
@@ -66,17 +69,17 @@ struct LoadLoop {
     private var connections: [Connection]
     private var polled = System.PollSet()
     private var buffer = [UInt8](repeating: 0, count: 1 << 14)
-    /// The clock as it was read last.
+    /// The last reading of the clock.
     private var now = System.now
 
-    /// Without its whole answer for this long, a request has failed; nanoseconds.
+    /// The time, in nanoseconds, after which a request without its whole response has failed.
     private static let patience: Int64 = 1_000_000_000
-    /// Microseconds between two turns.
+    /// Microseconds between two polls of a load that takes turns.
     private static let turn = 100
 
     /// - Parameters:
-    ///   - isRenewing: each request gets a connection of its own.
-    ///   - takesTurns: does not spin, but looks every 100 µs, before all others on its core.
+    ///   - isRenewing: whether each request gets a connection of its own.
+    ///   - takesTurns: whether the load polls every 100 µs, before all other threads on its core, instead of spinning.
     init(
         port: Int, connections: Int, request: RequestText, status: Int, length: Int, isRenewing: Bool, takesTurns: Bool
     ) {
@@ -88,7 +91,7 @@ struct LoadLoop {
         self.connections = Array(repeating: Connection(), count: connections)
     }
 
-    /// Asks for so long. `during` is called once a millisecond with the nanoseconds that are over.
+    /// Sends requests for this long. `during` is called once a millisecond with the nanoseconds that have passed.
     mutating func run(nanoseconds: Int64, during: (Int64) -> Void) {
         let began = System.now
         now = began
@@ -153,7 +156,7 @@ struct LoadLoop {
 
     private mutating func fail(_ place: Int) {
         failures += 1
-        // Not at once: otherwise a server that refuses everyone would keep this loop busy.
+        // The connection is not made again at once: a server that refuses all connections would keep this loop busy.
         close(place)
     }
 
@@ -164,7 +167,7 @@ struct LoadLoop {
         }
     }
 
-    /// Gives up what takes too long, and connects what is not.
+    /// Ends connections that take too long, and makes absent ones again.
     private mutating func mend() {
         for place in connections.indices {
             if isOverdue(connections[place]) { fail(place) }
@@ -184,7 +187,8 @@ struct LoadLoop {
         guard case .sending(let written) = connections[place].phase else { return }
         if written == 0 { request.advance() }
         let count = System.write(connections[place].descriptor, request.bytes, from: written)
-        // Another one's number may stand in the text when the rest could go: short requests go whole.
+        // By the time the rest could be sent, the text may contain another connection's number. So a request with a
+        // number, which is short, must go out whole.
         guard count >= 0, written + count == request.bytes.count || count == 0 || request.isConstant else {
             return fail(place)
         }
@@ -197,7 +201,8 @@ struct LoadLoop {
     }
 
     private mutating func receive(_ place: Int) {
-        // A body's rest goes unread, and straight after its beginning if that filled the buffer: there is more.
+        // The rest of a body is discarded unread, and right after its beginning if that filled the buffer, since there
+        // is more.
         let kept = connections[place].pieces.count
         if connections[place].reader.bodyLeft == 0 {
             if kept > 0 { buffer.replaceSubrange(..<kept, with: connections[place].pieces) }
@@ -214,7 +219,7 @@ struct LoadLoop {
         _ = finish(place, connections[place].reader.skip(count))
     }
 
-    /// Reads the answers that are in the buffer. Whether this connection, as it is, waits for more of them.
+    /// Reads the responses in the buffer. Returns whether the same connection waits for more bytes.
     private mutating func take(_ place: Int, _ count: Int) -> Bool {
         var position = 0
         if !connections[place].pieces.isEmpty { connections[place].pieces = [] }
@@ -225,14 +230,14 @@ struct LoadLoop {
                 if position < count { connections[place].pieces = Array(buffer[position..<count]) }
                 return true
             }
-            // More than was asked for.
+            // More bytes than were requested.
             if position < count, case .awaiting(1) = connections[place].phase { fail(place); return false }
             guard finish(place, outcome) else { return false }
         }
         return true
     }
 
-    /// Whether more answers are awaited on this connection, as it is.
+    /// Returns whether the same connection waits for more bytes.
     private mutating func finish(_ place: Int, _ outcome: AnswerReader.Outcome) -> Bool {
         switch outcome {
         case .more: return true

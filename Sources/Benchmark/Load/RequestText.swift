@@ -1,31 +1,31 @@
-/// The bytes of a load's requests, ready to send: all the same, or different in one number of fixed width that is
-/// written over.
+/// The bytes of a load's requests, ready to send. All requests are the same, or differ in one number of fixed width,
+/// which is overwritten.
 struct RequestText {
     enum Numbers {
-        /// None: every request is the same.
+        /// No number: every request is the same.
         case none
         /// 1, 2, 3 and so on.
         case counting
-        /// These, over and over.
+        /// These numbers, over and over.
         case drawn([Int])
     }
 
     private(set) var bytes: [UInt8]
-    /// Requests in `bytes`, which are sent in one write and whose answers are awaited together.
+    /// The number of requests in `bytes`, which are sent in one write and whose responses are awaited together.
     let count: Int
-    /// All of them are alike, so that half of one may be completed with half of another.
+    /// Whether all requests are the same, so that half of one may be completed with half of another.
     let isConstant: Bool
 
     private let numbers: Numbers
     private let digits: Range<Int>
     private var drawn = 0
 
-    /// Stands for the number in a path.
+    /// The placeholder of the number in a path.
     static let number = "########"
 
     /// - Parameters:
-    ///   - path: has `RequestText.number` in it when `numbers` are wanted.
-    ///   - fields: lines, each with its end.
+    ///   - path: contains `RequestText.number` if there are to be `numbers`.
+    ///   - fields: field lines, each with its line end.
     init(
         method: String = "GET", path: String, fields: String = "", body: Int = 0, count: Int = 1,
         numbers: Numbers = .none, port: Int
@@ -61,7 +61,7 @@ struct RequestText {
         }
     }
 
-    /// `value` as it stands in a request.
+    /// `value` as it is written in a request.
     static func name(_ value: Int) -> String {
         let text = "\(value)"
         return String(repeating: "0", count: number.utf8.count - text.utf8.count) + text

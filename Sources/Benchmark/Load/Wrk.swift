@@ -1,16 +1,16 @@
 import Foundation
 
-/// wrk as the load: another hand's measurement of the same, which reads every byte of a body, and sleeps whenever it has
-/// nothing to do, so that the server's `send` has to wake it.
+/// wrk as the load: an independent measurement of the same rows. wrk reads every byte of a body, and sleeps whenever it
+/// has no work, so that the server's `send` has to wake it.
 struct Wrk {
     var path: String
     var connections = 64
 
     static var isInstalled: Bool { Shell.has("wrk") }
 
-    /// Blocks until it has ended.
+    /// Blocks until wrk has ended.
     ///
-    /// - Returns: nil when nothing was answered.
+    /// - Returns: nil if no response came.
     func run(against program: Program, seconds: Double) -> Load.Result? {
         let children = System.childrenTime
         let before = program.tree.cpu
@@ -28,12 +28,12 @@ struct Wrk {
             loadBusy: min(100, 100 * Double(System.childrenTime - children) / 1000 / microseconds))
     }
 
-    /// What it prints at its end.
+    /// The output of wrk at its end.
     private struct Told {
         var requests = 0.0, seconds = 0.0, perSecond = 0.0
-        /// Microseconds.
+        /// In microseconds.
         var p50 = Double.nan, p99 = Double.nan
-        /// Sockets that failed or answers that took longer than two seconds, and answers other than 2xx and 3xx.
+        /// Sockets that failed or responses that took longer than two seconds; and responses other than 2xx and 3xx.
         var errors = 0.0, wrong = 0.0
 
         init?(_ text: String) {
@@ -57,7 +57,7 @@ struct Wrk {
             guard requests > 0, seconds > 0 else { return nil }
         }
 
-        /// As in `812.00us`, `7.40ms`, `2.00s`, `1.02m`.
+        /// Reads `812.00us`, `7.40ms`, `2.00s`, `1.02m`.
         private static func microseconds(_ text: Substring) -> Double? {
             for (unit, size) in [("us", 1.0), ("ms", 1e3), ("s", 1e6), ("m", 6e7)] where text.hasSuffix(unit) {
                 return Double(text.dropLast(unit.count)).map { $0 * size }

@@ -2,7 +2,7 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// The steps of a hit, one by one, on the product's own code.
+/// The steps of a hit, one by one, in coalesced's own code.
 struct Hit {
     private let now = Moment(monotonic: 5_000_000_000, wall: 1_000_005)
     private let hasher = KeyedHash(k0: 1, k1: 2)

@@ -1,13 +1,13 @@
 import Foundation
 
 /// Single pieces of the hot path, counted in instructions: `valgrind --tool=callgrind` counts the same on any machine
-/// with the same binary, so that a regression is seen where times would drown in noise.
+/// with the same binary, so that a regression is visible that would drown in the noise of times.
 enum Micro {
     struct Piece: Sendable {
         let name: String
         let what: String
-        /// What it may take at most, some 4 % above what it took with Swift 6.3.1 when this was written. nil: not ours,
-        /// or not the same twice.
+        /// The most instructions that the piece may take: some 4 % above the count with Swift 6.3.1 when this was
+        /// written. nil for code that is not the project's, or whose count varies.
         let limit: Double?
         let run: @Sendable (Int) -> Void
     }
@@ -23,8 +23,8 @@ enum Micro {
             name: "key",
             what: "key: host and target, with its keyed hash; a hit keeps the host's part of the request before",
             limit: 900, run: { Hit().key($0) }),
-        // 320 or 358, as the compiler makes the table's search a function of its own or not: builds of one source had
-        // both.
+        // 320 or 358 instructions, depending on whether the compiler makes the table's search a function of its own:
+        // builds of one source had both.
         Piece(
             name: "look-up", what: "look-up: shard, table, variant; 10,000 stored", limit: 370,
             run: { Hit().lookUp($0) }),
@@ -43,11 +43,11 @@ enum Micro {
             run: { Sharing.foundation($0) }),
     ]
 
-    /// What one of `pieces` takes; nil when valgrind failed.
+    /// The instructions that one of `pieces` takes; nil if valgrind failed.
     struct Count {
         let piece: Piece
         let instructions: Double?
-        /// A piece with a limit that could not be counted fails like one that exceeds it.
+        /// A piece with a limit that could not be counted fails, like a piece that exceeds its limit.
         var isWithin: Bool { piece.limit.map { limit in instructions.map { $0 <= limit } ?? false } ?? true }
     }
 
@@ -57,7 +57,8 @@ enum Micro {
         }
     }
 
-    /// Instructions of one run of each, from two series of different length, which takes the start away.
+    /// Instructions of one run of each piece. Two series of different length are subtracted, which removes the
+    /// program's start.
     static func count(_ pieces: [Piece] = pieces) -> [Count] {
         guard Shell.has("valgrind") else { return pieces.map { Count(piece: $0, instructions: nil) } }
         let folder = NSTemporaryDirectory() + "coalesced-micro-\(getpid())"

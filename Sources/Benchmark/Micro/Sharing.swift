@@ -2,8 +2,8 @@ import Coalescing
 import Foundation
 import Synchronization
 
-/// Ten callers want the same: the work is done once and all are called back. With this project's operations, and with
-/// Foundation's.
+/// Ten callers ask for the same work: it is done once, and all are called back. With this project's operations, and
+/// with Foundation's.
 enum Sharing {
     static let joiners = 9
 
@@ -23,8 +23,8 @@ enum Sharing {
         precondition(counter.value == count * (joiners + 1))
     }
 
-    /// Each caller looks for the operation of that name in the queue and makes its own callback depend on it, or adds
-    /// the operation.
+    /// Each caller looks for the operation of that name in the queue, or adds it, and makes its own callback depend on
+    /// it.
     static func foundation(_ count: Int) {
         let queue = OperationQueue()
         queue.maxConcurrentOperationCount = 1

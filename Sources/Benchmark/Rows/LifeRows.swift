@@ -50,12 +50,12 @@ extension Comparison {
         report.add(slowest)
     }
 
-    /// Two cores carry servers and load, so requests a second say nothing: CPU a request does. With ordinary requests
-    /// the load takes nearly one of the cores, and the worker that shares it finds what that has sent in its caches, so
-    /// that a factor above 2 is possible. With pipelined ones the load takes little and both workers are at work most
-    /// of the time: what they keep each other from shows there.
+    /// Two cores carry servers and load, so requests per second mean little: the measure is CPU per request. With
+    /// ordinary requests, the load takes nearly one of the cores, and the worker that shares this core finds the load's
+    /// requests in its caches, so that a factor above 2 is possible. With pipelined requests, the load takes little,
+    /// and both workers are at work most of the time: this row shows how much they hinder each other.
     func twoWorkers() throws {
-        // So many that neither worker runs out of them while the load has its turn.
+        // So many connections that neither worker runs out of requests while the load has its turn.
         let load = Load(path: "/c/1024/hit", connections: 256, length: 1024, sharesCore: true)
         var pipelined = load
         pipelined.pipelined = 16
@@ -68,7 +68,7 @@ extension Comparison {
     }
 
     private func scaling(_ kind: Kind, _ load: Load) throws -> Line.Cell {
-        // The bare responder, of which the load is pipelined or not, counts in either case.
+        // The bare responder counts request heads in either case, since the load may be pipelined.
         let programs = try [1, 2].map {
             try start(
                 kind, Program.Options(workers: $0, words: kind != .bare ? [] : $0 == 2 ? ["twice"] : ["counting"]))

@@ -29,7 +29,7 @@ extension Comparison {
         try withFresh(Program.Options(isAsPackaged: true)) { passes(Self.packagedPass, of: $0) }
     }
 
-    /// The same by a load that others wrote.
+    /// The same hits, with a load generator of another project.
     func hitsByWrk() throws {
         guard Wrk.isInstalled else { throw Problem("wrk is not installed") }
         for (size, name) in Self.sizes where size == 1024 || size >= 102_400 {
@@ -49,7 +49,7 @@ extension Comparison {
         for program in programs.values {
             Caller.fetch((0..<count).map { "/c/1024/z\(RequestText.name($0))" }, size: 1024, port: program.port)
         }
-        // Neighbours in rank are not neighbours in name.
+        // Objects of neighbouring ranks do not have neighbouring names.
         let drawn = Trace.zipf(200_000, objects: count, exponent: 0.9, seed: 4).requests.map { ($0 * 7919) % count }
         let load = Load(path: "/c/1024/z\(RequestText.number)", numbers: .drawn(drawn), length: 1024)
         try withBare(1024) { measure("hit, zipf over 100,000", load, $0) }
@@ -81,13 +81,13 @@ extension Comparison {
         }
     }
 
-    /// Each request for what no other one asks for.
+    /// Each request is for an object that no other request asks for.
     private func missing(_ size: Int) -> Load {
         Load(path: "/c/\(size)/mRUN-\(RequestText.number)", numbers: .counting, length: size, isOfHits: false)
     }
 
-    /// Programs that have served nothing yet, for rows in which the origin answers: what the long-running ones have gone
-    /// through, such as a crowd's threads or a memory that is full, would cost them here.
+    /// Programs that have not served a request yet, for rows in which the origin answers. The long-running programs
+    /// would pay here for their past, such as a crowd's threads or a full memory.
     private func withFresh(
         _ options: Program.Options, bare: Program.Options = Program.Options(words: ["relaying"]),
         _ body: ([Kind: Program]) throws -> Void
@@ -99,7 +99,7 @@ extension Comparison {
         try body(fresh)
     }
 
-    /// With memory for all of it: none is to evict anything while another does not.
+    /// With memory for all responses: no program must evict while another does not.
     func misses() throws {
         try withFresh(Program.Options(memoryMiB: 2048)) { measure("stored miss, 1 KiB", missing(1024), $0) }
     }
@@ -122,7 +122,7 @@ extension Comparison {
         }
     }
 
-    /// Misses with the memory full, so that each stored response evicts another.
+    /// Misses with the memory full, so that each stored response evicts another one.
     func churn() throws {
         var small: [Kind: Program] = [:]
         for kind in kinds where kind != .bare {

@@ -1,8 +1,8 @@
-/// What connections and stored responses take, by the resident memory of a fresh process.
+/// The memory of connections and stored responses, by the resident memory of a fresh process.
 extension Comparison {
     func idleConnections() throws {
-        // HAProxy counts its own descriptors and the limit of open files is 20,000 on many machines.
-        // Fewer would not do: a process's own growth would weigh more than connections.
+        // HAProxy counts its own descriptors, and the limit of open files is 20,000 on many machines. Fewer connections
+        // would not do: a process's own growth would weigh more than the connections.
         let count = 9_800
         var line = Line(row: "idle connections", figure: "bytes each", cells: [:])
         for kind in missing { line.cells[kind] = .unable("not installed") }
@@ -27,7 +27,7 @@ extension Comparison {
         report.add(line)
     }
 
-    /// What a hit of 1 KiB takes from the heap, and in instructions of user mode: counted, not timed (`.ci/count`).
+    /// The heap allocations of a hit of 1 KiB, and its instructions in user mode: counted, not timed (`.ci/count`).
     func allocations() throws {
         let told = Shell.output([".ci/count", "hit", "\(plan.folder)/count.out", plan.coalesced]) ?? ""
         let words = told.split(whereSeparator: \.isWhitespace)
@@ -44,8 +44,8 @@ extension Comparison {
 
     static let counted = "hit, 1 KiB, counted", allocated = "heap allocations"
 
-    /// Of each object, the payload and those fields that any cache must keep are not counted: so not its key, and of
-    /// the head neither the status line nor `Content-Length`, which can be made anew.
+    /// The payload of each object, and the fields that any cache must keep, are subtracted. Not subtracted are the key,
+    /// the status line and `Content-Length`, since a cache can make the latter two anew.
     func storedObjects() throws {
         let count = plan.isQuick ? 20_000 : 100_000
         var line = Line(

@@ -1,10 +1,10 @@
 import Synchronization
 
-/// Many clients that wait for one fetch.
+/// The rows of storms: many clients that wait for one fetch.
 extension Comparison {
     private struct Outcome {
         var first = 0.0, last = 0.0, cpu = 0.0, peak = 0.0, fetches = 0.0, failed = 0
-        /// Nanoseconds of the monotonic clock at which the last answer came. The crowd leaves after it.
+        /// Nanoseconds of the monotonic clock at which the last response came. The crowd leaves afterwards.
         var end: Int64 = 0
     }
 
@@ -41,13 +41,13 @@ extension Comparison {
         try storms(of: 10_000, row: "10,000 waiters, whole", kind: "w")
     }
 
-    /// The first storm of a fresh program says what memory waiters take: later ones use what the first made the heap
-    /// grow by, and grow it no more. Times and CPU are those of programs that have seen storms.
+    /// The first storm of a fresh program shows the memory that waiters take: later storms reuse the heap that the
+    /// first one has grown. Times and CPU are measured on programs that have been through storms.
     private func storms(of waiters: Int, row: String, kind form: String = "s") throws {
         var first: [Kind: Outcome] = [:]
         var all: [Kind: [Outcome]] = [:]
         var unable: [Kind: String] = [:]
-        // A connection to the origin for each waiter, beside the waiter's own.
+        // HAProxy needs a connection to the origin for each waiter, beside the waiter's own.
         if waiters > 1000 { unable[.haproxy] = "cannot: fetches for each, more than `maxconn`" }
         for kind in missing { unable[kind] = "not installed" }
         for kind in kinds where unable[kind] == nil && kind != .bare {
@@ -72,7 +72,7 @@ extension Comparison {
         func add(_ figure: String, _ value: (Outcome) -> Double, note: (Kind, [Outcome]) -> String = { _, _ in "" }) {
             var line = Line(row: row, figure: figure, cells: unable.mapValues { .unable($0) })
             for (kind, outcomes) in all where unable[kind] == nil {
-                // It fetches nothing: only what its writes cost says something.
+                // The bare responder fetches nothing: only the cost of its writes is a meaningful figure.
                 let isTelling = kind != .bare || figure == Self.costPerWaiter
                 line.cells[kind] =
                     isTelling
@@ -95,9 +95,9 @@ extension Comparison {
         add("fetches", \.fetches)
     }
 
-    /// One client asks for a stored response every millisecond while the storm goes on: until its last answer, and
-    /// until its clients have left. It has the load's core for
-    /// itself whenever it wants: else it would measure the storm's own clients.
+    /// One client requests a stored response every millisecond during the storm: until the storm's last response, and
+    /// until the storm's clients have left. This client has the load's core for itself whenever it wants; otherwise it
+    /// would measure the storm's own clients.
     func otherURLInStorm() throws {
         let waiters = plan.isQuick ? 1000 : 10_000
         var none: [Kind: Line.Cell] = [
@@ -108,7 +108,7 @@ extension Comparison {
         var calm = line("p99 µs, unloaded")
         var (stormy, ratio) = (line("p99 µs, \(waiters) waiters"), line("p99 ÷ unloaded"))
         var (leaving, leavingRatio) = (line("p99 µs, and until they have left"), line("the same ÷ unloaded"))
-        // One storm is some hundred answers, of which the 99th percentile is a matter of luck.
+        // One storm gives only some hundred responses, and their 99th percentile is a matter of luck.
         var unloaded: [Kind: [Double]] = [:]
         var loaded: [Kind: [Double]] = [:]
         var whole: [Kind: [Double]] = [:]
@@ -141,8 +141,8 @@ extension Comparison {
         for line in [calm, stormy, ratio, leaving, leavingRatio] { report.add(line) }
     }
 
-    /// Waits until none of `programs` has anything left to do: one that closes the connections of a storm, or frees
-    /// what it took, shares the core of the next.
+    /// Waits until no program of `programs` has work left: a program that closes the connections of a storm, or frees
+    /// its memory, shares the core of the next one.
     private static func settle(_ programs: some Collection<Program>) {
         for _ in 0..<50 {
             let before = programs.map(\.tree.cpu.total)
@@ -153,7 +153,7 @@ extension Comparison {
     }
 }
 
-/// Asks for one stored response every millisecond, on a thread that goes before others.
+/// Requests one stored response every millisecond, on a thread with precedence over others.
 final class Prober: Sendable {
     struct Answer {
         /// Nanoseconds of the monotonic clock.
@@ -194,7 +194,7 @@ final class Prober: Sendable {
     private func add(_ answer: Answer) { state.withLock { $0.answers.append(answer) } }
     private func stopped() { state.withLock { $0.hasStopped = true } }
 
-    /// The answers in the order in which they came.
+    /// The responses in the order in which they came.
     func finish() -> [Answer] {
         state.withLock { $0.isStopping = true }
         while !state.withLock({ $0.hasStopped }) { System.nap(milliseconds: 1) }

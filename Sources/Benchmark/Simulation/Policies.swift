@@ -1,11 +1,11 @@
 import Storage
 
-/// A cache of `capacity` bytes: is told each request, and says whether it was a hit.
+/// A cache of limited size. It is told of each request, and returns whether the request was a hit.
 protocol Policy {
     mutating func request(_ object: Int, size: Int, waiters: Int, at number: Int) -> Bool
 }
 
-/// The eviction code of the product.
+/// The eviction code of coalesced itself.
 struct RealS3FIFO: Policy {
     private final class Page: EvictionCandidate {
         let object: Int
@@ -38,7 +38,8 @@ struct RealS3FIFO: Policy {
     }
 }
 
-/// FIFO, and LRU, which moves what is used to the end. The queue is a list in time; dead entries are skipped.
+/// FIFO, or LRU, which moves a used object to the end. The queue is ordered by time; entries that are out of date are
+/// skipped.
 struct Recency: Policy {
     private var last: [Int: (stamp: Int, size: Int)] = [:]
     private var queue: [(object: Int, stamp: Int)] = []
@@ -73,9 +74,10 @@ struct Recency: Policy {
     }
 }
 
-/// Knows the future (Belady 1966): gives up what is needed last, and does not take what is needed later than all it
-/// has. With objects of different sizes this is near the best, not the best, which is not feasible to compute; `bySize`
-/// weighs distance by size, which serves requests better, and without it bytes.
+/// Knows the future (Belady 1966): evicts the object whose next request is last, and does not store an object whose
+/// next request is later than the next requests of all stored ones. With objects of different sizes the result is close
+/// to the best one, which is not feasible to compute. `bySize` weighs the distance by the size, which gives more hits
+/// by requests; without `bySize` there are more hits by bytes.
 struct Offline: Policy {
     private struct Entry: Comparable {
         let worth: Double
@@ -88,9 +90,10 @@ struct Offline: Policy {
     private let bySize: Bool
     private let capacity: Int
     private var bytes = 0
-    /// The next use of what is held.
+    /// The next request, and the size, of each stored object.
     private var held: [Int: (next: Int, size: Int)] = [:]
-    /// Candidates, the least worth keeping first; a held object's entries with another `next` are dead.
+    /// Candidates for eviction, the least worth keeping first. An entry whose `next` differs from the stored object's
+    /// is out of date.
     private var heap = Heap<Entry>()
 
     init(capacity: Int, trace: [Int], bySize: Bool) {
@@ -114,8 +117,8 @@ struct Offline: Policy {
         guard size <= capacity else { return false }
         if !wasHeld { bytes += size }
         held[object] = (following, size)
-        // Distances shrink alike for all, so without sizes the order of entry stays right; with them it is an
-        // approximation.
+        // All distances shrink by the same amount, so without sizes the order of insertion stays right. With sizes it
+        // is an approximation.
         let worth = bySize ? -Double(following - number) * Double(size) - Double(number) : -Double(following)
         heap.insert(Entry(worth: worth, object: object, next: following))
         while bytes > capacity, let least = heap.popMin() {
@@ -127,7 +130,7 @@ struct Offline: Policy {
     }
 }
 
-/// A binary heap, the least first.
+/// A binary heap, the least element first.
 struct Heap<Element: Comparable> {
     private var elements: [Element] = []
 

@@ -1,7 +1,7 @@
 import Foundation
 import Storage
 
-/// Hit ratios of the product's eviction code and others on generated traces. The same on every machine.
+/// Hit ratios of coalesced's eviction code and of other policies on generated traces. The same on every machine.
 enum Simulation {
     struct Ratio {
         var requests = 0.0

@@ -1,11 +1,12 @@
 import Foundation
 import Repeatable
 
-/// What clients ask for, in order. An object's size follows from its name.
+/// The requests of clients, in order. An object's size follows from its number.
 struct Trace {
     let name: String
     let requests: [Int]
-    /// Clients that wait with each request, as `popularity` in the store; 0 where none do.
+    /// The clients that wait together with a request, by the request's place in the trace: the `popularity` in the
+    /// store. 0 if there is no entry.
     var waiters: [Int: Int] = [:]
 
     /// 256 bytes to 2 MiB, most of them some KiB, as on the web.
@@ -22,7 +23,7 @@ struct Trace {
         return Trace(name: "zipf \(exponent)", requests: (0..<count).map { _ in draw.next(&generator) })
     }
 
-    /// Zipf requests, and every so often somebody who reads through thousands of things nobody else asks for.
+    /// Zipf requests, and at intervals a client that reads thousands of objects that no other client requests.
     static func scans(_ count: Int, objects: Int, seed: UInt64) -> Trace {
         var generator = SeededGenerator(seed: seed)
         var draw = ZipfDraw(objects: objects, exponent: 0.9)
@@ -35,8 +36,8 @@ struct Trace {
         return Trace(name: "zipf 0.9 with scans", requests: Array(requests.prefix(count)))
     }
 
-    /// Zipf requests, and a tenth of what is asked for is new, is asked for once more soon after, and never again: a
-    /// page and its reload, two clients of one message.
+    /// Zipf requests. A tenth of the requests is for a new object, which is requested once more soon after, and never
+    /// again: a page and its reload, two clients of one message.
     static func pairs(_ count: Int, objects: Int, seed: UInt64) -> Trace {
         var generator = SeededGenerator(seed: seed)
         var draw = ZipfDraw(objects: objects, exponent: 0.9)
@@ -53,12 +54,12 @@ struct Trace {
         return Trace(name: "zipf 0.9 with pairs", requests: Array(requests.prefix(count)))
     }
 
-    /// A trace of the same objects over and over: the worst there is for LRU.
+    /// A trace of the same objects over and over: the worst case for LRU.
     static func loop(_ count: Int, objects: Int) -> Trace {
         Trace(name: "loop", requests: (0..<count).map { $0 % objects })
     }
 
-    /// Zipf whose ranking drifts, a loop and scans together.
+    /// Zipf requests whose ranking drifts, a loop and scans together.
     static func mixed(_ count: Int, objects: Int, seed: UInt64) -> Trace {
         var generator = SeededGenerator(seed: seed)
         var draw = ZipfDraw(objects: objects, exponent: 0.8)
@@ -68,15 +69,16 @@ struct Trace {
             switch generator.next() % 10 {
             case 0: fresh += 1; return fresh
             case 1: looped = (looped + 1) % (objects / 10); return 5 * objects + looped
-            // A tenth of the ranking is new after every tenth of the trace.
+            // After every tenth of the trace, the ranking moves on by a hundredth of the objects.
             default: return draw.next(&generator) + (number * 10 / count) * (objects / 100)
             }
         }
         return Trace(name: "mixed, drifting", requests: requests)
     }
 
-    /// News: each item is asked for by a crowd the moment it appears, so that many wait for its one fetch, and by a few
-    /// later. All else is read once. Only the waiters tell the two apart before the first hit.
+    /// News: a crowd of clients requests each item the moment it appears, so that many wait for its one fetch, and a
+    /// few clients request it later. All other objects are read once. Before the first hit, only the waiters
+    /// distinguish the two kinds.
     static func news(_ count: Int, seed: UInt64) -> Trace {
         var generator = SeededGenerator(seed: seed)
         var requests: [Int] = []

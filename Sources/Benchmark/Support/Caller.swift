@@ -1,4 +1,4 @@
-/// One connection that asks, waits for the answer and asks again.
+/// One connection that sends a request, waits for the response, and sends the next request.
 final class Caller {
     private let descriptor: Int32
     private let port: Int
@@ -17,7 +17,7 @@ final class Caller {
 
     func ask(_ path: String) { _ = System.write(descriptor, RequestText(path: path, port: port).bytes) }
 
-    /// The next answer, which is read whole; nil when there is none.
+    /// The next response, which is read whole; nil if there is none.
     func answer() -> AnswerReader.Answer? {
         var kept = 0
         while kept < buffer.count, let count = System.read(descriptor, into: &buffer, from: kept), count > 0 {
@@ -34,7 +34,7 @@ final class Caller {
         return nil
     }
 
-    /// Asks for all of `paths` over several connections, so that they are stored. False when an answer was not 200 with
+    /// Requests all of `paths` over several connections, so that they are stored. False if a response was not 200 with
     /// `size` bytes.
     @discardableResult
     static func fetch(_ paths: [String], size: Int, port: Int) -> Bool {

@@ -2,8 +2,8 @@ import Glibc
 
 /// A child process with its output in a file.
 ///
-/// Not Foundation's `Process`: its one watching thread blocks for ever on a child that closes what it inherits, as
-/// Varnish does.
+/// Not Foundation's `Process`: the one thread with which it watches children blocks for ever on a child that closes the
+/// descriptors it inherits, as Varnish does.
 final class Child {
     let identifier: pid_t
     private var hasEnded = false
@@ -34,7 +34,7 @@ final class Child {
 
     func signal(_ number: Int32) { if isRunning { kill(identifier, number) } }
 
-    /// Whether it ended by itself within this many seconds.
+    /// Whether the child ended by itself within this many seconds.
     @discardableResult
     func wait(seconds: Int) -> Bool {
         let deadline = System.now + Int64(seconds) * 1_000_000_000
@@ -45,7 +45,7 @@ final class Child {
         return true
     }
 
-    /// Asks it to end, and kills it after three seconds.
+    /// Asks the child to end, and kills it after three seconds.
     func stop() {
         signal(SIGTERM)
         if !wait(seconds: 3) {

@@ -1,12 +1,12 @@
-/// Many keep-alive connections to one program, driven by the calling thread, which ask all at once.
+/// Many keep-alive connections to one program, driven by the calling thread, which all send a request at once.
 ///
-/// While it waits for the answers it looks every 100 µs, like a `LoadLoop` that takes turns. A crowd that sleeps in
-/// `epoll` is woken by the server's writes, on the server's account; one that spins takes each answer by itself, while
-/// the server is at the next, and costs it as much.
+/// While the crowd waits for the responses, it polls every 100 µs, like a `LoadLoop` that takes turns. If the crowd
+/// slept in `epoll`, the server's writes would wake it, at the server's expense. If the crowd spun, it would take each
+/// response by itself while the server is at the next one, and would cost the server as much.
 final class Crowd {
     struct Times {
-        /// Nanoseconds of the monotonic clock at which the first and the last byte of the answer came; 0 when they did
-        /// not.
+        /// Nanoseconds of the monotonic clock at which the first and the last byte of the response came; 0 if they did
+        /// not come.
         var first: Int64 = 0
         var last: Int64 = 0
     }
@@ -14,7 +14,7 @@ final class Crowd {
     private struct Member {
         var descriptor: Int32
         var reader = AnswerReader()
-        /// The bytes of a head whose rest has not come.
+        /// The bytes of an incomplete head.
         var pieces: [UInt8] = []
         var times = Times()
     }
@@ -25,10 +25,10 @@ final class Crowd {
     private var buffer = [UInt8](repeating: 0, count: 1 << 16)
     private let port: Int
 
-    /// Microseconds between two turns: see `LoadLoop`.
+    /// Microseconds between two polls: see `LoadLoop`.
     private static let turn = 100
 
-    /// Opens up to `count` connections, as many as the program takes.
+    /// Opens up to `count` connections, as many as the program accepts.
     init(port: Int, count: Int) {
         self.port = port
         for place in 0..<count {
@@ -46,7 +46,7 @@ final class Crowd {
 
     var count: Int { members.count }
 
-    /// All of them ask for `path`.
+    /// Sends a request for `path` on every connection.
     func ask(_ path: String) {
         let request = RequestText(path: path, port: port).bytes
         for place in members.indices {
@@ -57,7 +57,8 @@ final class Crowd {
         }
     }
 
-    /// Reads until all have their answers or `seconds` are over. Who has none has `last` 0.
+    /// Reads until all connections have their responses or `seconds` are over. A connection without a response has
+    /// `last` 0.
     func answers(within seconds: Int) -> [Times] {
         let deadline = System.now + Int64(seconds) * 1_000_000_000
         var pending = members.count
@@ -71,7 +72,7 @@ final class Crowd {
         return members.map(\.times)
     }
 
-    /// Whether this member has nothing more to wait for.
+    /// Whether the member has no more bytes to wait for.
     private func read(_ place: Int) -> Bool {
         let kept = members[place].pieces.count
         if kept > 0 { buffer.replaceSubrange(..<kept, with: members[place].pieces) }

@@ -1,18 +1,19 @@
 import Foundation
 
-/// Where and when the figures were taken.
+/// The machine and the time of the measurements.
 enum Machine {
-    /// What all have used of the processors since the machine started, and what of it we did; hundredths of a second.
+    /// The processor time that all programs have used since the machine started, and the part of it that the benchmarks
+    /// have used, in hundredths of a second.
     struct Use {
-        /// Busy, and held back by the host from what wanted to run.
+        /// Busy time, time that the host withheld from programs that wanted to run, and all time.
         private var busy = 0.0, stolen = 0.0, all = 0.0
-        /// This process and those of its children that have ended.
+        /// The time of this process, and of its children that have ended.
         private var own = 0.0
 
-        /// Reads the use as it is now.
+        /// Reads the present use.
         init() {
-            // user, nice, system, idle, iowait, irq, softirq, steal (proc(5)); some of the guests' time stands in user
-            // already.
+            // user, nice, system, idle, iowait, irq, softirq, steal (proc(5)). The columns after these are left out,
+            // since user contains some of the guests' time already.
             let line = (try? String(contentsOfFile: "/proc/stat", encoding: .utf8))?.prefix { $0 != "\n" } ?? ""
             let times = line.split(separator: " ").dropFirst().prefix(8).map { Double($0) ?? 0 }
             guard times.count == 8 else { return }
@@ -22,7 +23,7 @@ enum Machine {
             own = Double(System.processTime + System.childrenTime) / 1e7
         }
 
-        /// What was used from then until now, in words.
+        /// The use from this one until `now`, in words.
         func text(until now: Use) -> String {
             let whole = max(1, now.all - all)
             let others = max(0, (now.busy - busy) - (now.own - own))
@@ -32,7 +33,7 @@ enum Machine {
         }
     }
 
-    /// For tables that are the same on every machine.
+    /// The heading of tables that are the same on every machine.
     static var stamp: String { "Counted \(DateText.day)\(Peer.commit).\n\n" }
 
     static func description(_ plan: Plan, use: String) -> String {
@@ -52,7 +53,7 @@ enum Machine {
 
 /// A Markdown file with parts that are written by the benchmarks.
 enum Document {
-    /// - Throws: where `file` cannot be written: to be asked before what takes minutes.
+    /// - Throws: if `file` cannot be written. Call this before measurements that take minutes.
     static func check(_ file: String) throws {
         let folder = URL(fileURLWithPath: file).deletingLastPathComponent().path
         let place = FileManager.default.fileExists(atPath: file) ? file : folder
@@ -61,7 +62,7 @@ enum Document {
         }
     }
 
-    /// Replaces what stands between `<!-- NAME -->` and `<!-- end of NAME -->`, or appends it.
+    /// Replaces the text between `<!-- NAME -->` and `<!-- end of NAME -->`, or appends it.
     static func put(_ text: String, between name: String, in file: String) throws {
         let (start, end) = ("<!-- \(name) -->", "<!-- end of \(name) -->")
         var document = (try? String(contentsOfFile: file, encoding: .utf8)) ?? "# Benchmarks\n"

@@ -1,12 +1,12 @@
 import Synchronization
 
-/// The origin behind every program: one thread, fast, answers by path.
+/// The origin behind every program: one thread, fast. The path selects the response.
 ///
 ///     /c/BYTES/…   fresh for an hour, with validators
 ///     /p/BYTES/…   may not be stored
 ///     /s/BYTES/…   fresh for an hour, held until `release`; then half of it at once and half after `Origin.pause`
 ///     /w/BYTES/…   the same, but all of it at once
-///     anything else, as POST: the body is read and answered with a few bytes
+///     any path, as POST: the body is read, and answered with a few bytes
 final class Origin: Sendable {
     static let pause: Int64 = 300_000_000
 
@@ -14,7 +14,7 @@ final class Origin: Sendable {
         var isReleased = false
         /// Requests that reached the origin.
         var fetches = 0
-        /// When the first and the last byte were written; nanoseconds.
+        /// The times at which the first and the last byte were written, in nanoseconds.
         var firstByte: Int64 = 0
         var lastByte: Int64 = 0
     }
@@ -34,15 +34,15 @@ final class Origin: Sendable {
         }
     }
 
-    /// Whether it polls without sleeping: then no server pays for waking it.
+    /// Whether the origin polls without sleeping: then no server pays for waking it.
     var spins: Bool {
         get { isSpinning.load(ordering: .relaxed) }
         set { isSpinning.store(newValue, ordering: .relaxed) }
     }
-    /// Nanoseconds of its CPU in which it spun and found nothing to do.
+    /// Nanoseconds of the origin's CPU time in which it spun without work.
     var idle: Int64 { idleTime.load(ordering: .relaxed) }
 
-    /// How many requests have reached it.
+    /// The number of requests that have reached the origin.
     var asked: Int { requests.load(ordering: .relaxed) }
 
     func expectStorm() { storm.withLock { $0 = Storm() } }
@@ -70,7 +70,7 @@ final class Origin: Sendable {
     fileprivate func update(_ change: (inout Storm) -> Void) { storm.withLock { change(&$0) } }
 }
 
-/// Everything the origin's thread works on.
+/// The state of the origin's thread.
 private struct OriginLoop {
     private struct Connection {
         var input: [UInt8] = []

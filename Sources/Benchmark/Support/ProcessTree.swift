@@ -1,17 +1,17 @@
 import Foundation
 
-/// What the kernel charges to a program: its process and all its descendants.
+/// The resources that the kernel charges to a program: to its process and all its descendants.
 struct ProcessTree {
     let root: Int32
 
-    /// Microseconds. The total is exact to the nanosecond; how it is shared out is known to a hundredth of a second,
-    /// the tick of `/proc/PID/stat`.
+    /// In microseconds. The total is exact to the nanosecond. Its division into user and system time is known to a
+    /// hundredth of a second, the tick of `/proc/PID/stat`.
     struct CPU {
         var total = 0.0
         fileprivate var userTicks = 0.0
         fileprivate var systemTicks = 0.0
 
-        /// 0 where no tick fell.
+        /// 0 if no tick fell.
         var user: Double { userTicks > 0 ? total * userTicks / (userTicks + systemTicks) : 0 }
         var system: Double { systemTicks > 0 ? total * systemTicks / (userTicks + systemTicks) : 0 }
 
@@ -72,7 +72,7 @@ struct ProcessTree {
         }
     }
 
-    /// Bytes in memory now, and the most since `forgetPeak`.
+    /// Bytes in memory now, and the maximum since `forgetPeak`.
     var resident: Int { memory("VmRSS:") }
     var peak: Int { memory("VmHWM:") }
 

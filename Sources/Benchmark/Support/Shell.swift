@@ -1,8 +1,8 @@
 import Foundation
 
-/// Other programs, run to their end.
+/// Runs other programs to their end.
 enum Shell {
-    /// Standard output and standard error of `words`, or nil when there is no such program.
+    /// The standard output and standard error of `words`, or nil if there is no such program.
     static func output(_ words: [String]) -> String? {
         let file = NSTemporaryDirectory() + "coalesced-bench-\(getpid()).output"
         defer { try? FileManager.default.removeItem(atPath: file) }
@@ -27,14 +27,14 @@ extension Double {
 }
 
 extension [Double] {
-    /// The middle one; of an even number the mean of the middle two. NaN when empty.
+    /// The middle number; of an even count, the mean of the middle two. NaN if empty.
     var median: Double {
         guard !isEmpty else { return .nan }
         let sorted = sorted()
         return (sorted[(count - 1) / 2] + sorted[count / 2]) / 2
     }
 
-    /// The least and the most, `3.10–3.42`.
+    /// The minimum and the maximum: `3.10–3.42`.
     var spread: String {
         guard let least = self.min(), let most = self.max() else { return "" }
         return "\(least.short)–\(most.short)"
@@ -46,12 +46,12 @@ extension [Double] {
     }
 }
 
-/// Why nothing is measured.
+/// The reason why no measurement is taken.
 struct Problem: Error, CustomStringConvertible {
     let description: String
 
     init(_ description: String) { self.description = description }
 }
 
-/// Prints a line at once, wherever the output goes.
+/// Prints a line at once, to a terminal as to a file or pipe.
 func say(_ text: String) { FileHandle.standardOutput.write(Data((text + "\n").utf8)) }

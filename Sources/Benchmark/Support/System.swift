@@ -1,7 +1,7 @@
 import CEpoll
 import Glibc
 
-/// The system calls of the benchmarks, each wrapped once. What is memory-unsafe in this target is here and in `Child`.
+/// The system calls of the benchmarks, each wrapped once. The memory-unsafe code of this target is here and in `Child`.
 enum System {
     struct Failure: Error, CustomStringConvertible {
         let call: String
@@ -24,14 +24,14 @@ enum System {
     /// Lets other threads of this core go first.
     static func yield() { sched_yield() }
 
-    /// Nanoseconds of CPU this process has used, all threads together.
+    /// Nanoseconds of CPU time that this process has used, all threads together.
     static var processTime: Int64 {
         var time = timespec()
         unsafe clock_gettime(CLOCK_PROCESS_CPUTIME_ID, &time)
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
-    /// Nanoseconds of CPU of the child processes that have ended, and of those they waited for.
+    /// Nanoseconds of CPU time of the child processes that have ended, and of the children that these waited for.
     static var childrenTime: Int64 {
         var usage = rusage()
         guard unsafe getrusage(__rusage_who_t(RUSAGE_CHILDREN.rawValue), &usage) == 0 else { return 0 }
@@ -40,7 +40,7 @@ enum System {
         }
     }
 
-    /// Nanoseconds of CPU of another process, threads that have ended included; nil when none has that number.
+    /// Nanoseconds of CPU time of another process, ended threads included; nil if no process has that number.
     static func processTime(of process: Int32) -> Int64? {
         var (clock, time) = (clockid_t(), timespec())
         guard unsafe clock_getcpuclockid(process, &clock) == 0, unsafe clock_gettime(clock, &time) == 0 else {
@@ -49,17 +49,19 @@ enum System {
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
-    /// Nanoseconds of CPU of the calling thread.
+    /// Nanoseconds of CPU time of the calling thread.
     static var threadTime: Int64 {
         var time = timespec()
         unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time)
         return Int64(time.tv_sec) * 1_000_000_000 + Int64(time.tv_nsec)
     }
 
-    /// The calling thread, and those it starts from now on, run only on the core with this number, if there is one.
+    /// Makes the calling thread, and the threads that it starts from now on, run only on the core with this number, if
+    /// there is one.
     static func pin(toCore core: Int32) { _ = pin_to_core(core) }
 
-    /// Ten thousand connections need as many descriptors, here and in the programs, which inherit the limit.
+    /// Raises the limit of descriptors: ten thousand connections need as many, here and in the programs, which inherit
+    /// the limit.
     @discardableResult
     static func raiseDescriptorLimit() -> Int {
         var limit = rlimit()
@@ -87,23 +89,24 @@ enum System {
         init(run: @escaping @Sendable () -> Void) { self.run = run }
     }
 
-    /// The calling thread goes before all ordinary ones, where that is permitted, or is one of them again.
+    /// Gives the calling thread precedence over all ordinary threads, where that is permitted, or makes it an ordinary
+    /// one again.
     static func prefersThisThread(_ isPreferred: Bool) {
         var parameters = sched_param()
         parameters.sched_priority = isPreferred ? 10 : 0
         _ = unsafe pthread_setschedparam(pthread_self(), isPreferred ? SCHED_FIFO : SCHED_OTHER, &parameters)
     }
 
-    /// Memory that this process has touched, to be lent to the kernel while something is measured.
+    /// Memory that this process has touched, to be lent to the kernel during a measurement.
     ///
-    /// On a virtual machine the host takes back what has been free for some seconds, and the first touch of a page that
-    /// the host must give again costs 10 to 20 µs, on the account of whoever touches it: a log that grows, a socket
-    /// that sends. Half of what a waiter in a storm costs, and a sixteenth of a hit, was that.
+    /// On a virtual machine, the host takes back memory that has been free for some seconds. The first touch of a page
+    /// that the host must give again costs 10 to 20 µs, which are charged to the thread that touches it, because a log
+    /// grows or a socket sends. That time was half of the cost of a waiter in a storm, and a sixteenth of a hit's.
     @safe struct SpareMemory {
         private let start: UnsafeMutableRawPointer?
         private let bytes: Int
 
-        /// - Parameter most: bytes; a tenth of what is free if that is less.
+        /// - Parameter most: bytes; a tenth of the free memory if that is less.
         init(_ most: Int) {
             bytes = min(most, sysconf(Int32(_SC_AVPHYS_PAGES)) / 10 * 4096)
             let memory = unsafe mmap(nil, bytes, PROT_READ | PROT_WRITE, MAP_PRIVATE | MAP_ANONYMOUS, -1, 0)
@@ -117,14 +120,14 @@ enum System {
 
         func takeBack() {
             guard let start = unsafe start else { return }
-            // Within what was mapped.
+            // `place` is within the mapping.
             for place in stride(from: 0, to: bytes, by: 4096) {
                 unsafe start.storeBytes(of: 1, toByteOffset: place, as: UInt8.self)
             }
         }
     }
 
-    /// Makes a file empty; whoever has it open to append goes on at its start.
+    /// Empties a file. A program that has it open to append continues at its start.
     static func empty(_ file: String) { _ = unsafe truncate(file, 0) }
 
     // MARK: - Sockets
@@ -159,14 +162,14 @@ enum System {
     static func accept(_ listener: Int32) -> Int32? {
         let descriptor = Glibc.accept(listener, nil, nil)
         guard descriptor >= 0 else { return nil }
-        // Programs that are started while it lives must not inherit it.
+        // Programs that are started while the connection lives must not inherit it.
         _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
         setNonBlocking(descriptor)
         setNoDelay(descriptor)
         return descriptor
     }
 
-    /// A connection to this machine, or nil when nobody listens.
+    /// A connection to this machine, or nil if no program listens.
     static func connect(port: Int) -> Int32? {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_CLOEXEC, 0)
         guard descriptor >= 0 else { return nil }
@@ -176,8 +179,8 @@ enum System {
         return descriptor
     }
 
-    /// A connection to this machine that may still be on its way: writing fails with "later" until it stands. nil when
-    /// there can be none.
+    /// A connection to this machine that may not be established yet: until then, writing fails with "later". nil if
+    /// there can be no connection.
     static func beginConnect(port: Int) -> Int32? {
         let descriptor = socket(AF_INET, Int32(SOCK_STREAM.rawValue) | O_NONBLOCK | O_CLOEXEC, 0)
         guard descriptor >= 0 else { return nil }
@@ -196,23 +199,23 @@ enum System {
 
     static func close(_ descriptor: Int32) { _ = Glibc.close(descriptor) }
 
-    /// Bytes read into `buffer` from `start` on; 0 at the end; nil when there is nothing now; -1 on failure.
+    /// The number of bytes read into `buffer` from `start` on; 0 at the end; nil if there are none now; -1 on failure.
     static func read(_ descriptor: Int32, into buffer: inout [UInt8], from start: Int = 0) -> Int? {
         let count = unsafe buffer.withUnsafeMutableBytes { bytes in
-            // `start` is checked by the slice; the kernel writes at most what is behind it.
+            // The slice checks `start`; the kernel writes at most into the memory after it.
             let free = unsafe UnsafeMutableRawBufferPointer(rebasing: bytes[start...])
             return unsafe recv(descriptor, free.baseAddress, free.count, 0)
         }
         return count < 0 && errno == EAGAIN ? nil : count
     }
 
-    /// Takes up to `most` bytes away unread, without copying them (tcp(7), `MSG_TRUNC`). Gives what `read` gives.
+    /// Removes up to `most` bytes unread, without copying them (tcp(7), `MSG_TRUNC`). Returns the same as `read`.
     static func discard(_ descriptor: Int32, most: Int) -> Int? {
         let count = recv(descriptor, nil, most, Int32(MSG_TRUNC))
         return count < 0 && errno == EAGAIN ? nil : count
     }
 
-    /// Bytes written, 0 when the kernel takes no more now, -1 on failure.
+    /// The number of bytes written, 0 if the kernel accepts no more now, -1 on failure.
     static func write(_ descriptor: Int32, _ bytes: [UInt8], from start: Int = 0) -> Int {
         let count = unsafe bytes.withUnsafeBytes { buffer in
             let rest = unsafe UnsafeRawBufferPointer(rebasing: buffer[start...])
@@ -223,10 +226,10 @@ enum System {
 
     // MARK: - Bytes
 
-    /// Where `word` begins first, at `start` or behind it.
+    /// The first place of `word`, at `start` or after it.
     static func find(_ word: [UInt8], in bytes: Span<UInt8>, from start: Int) -> Int? {
         unsafe bytes.withUnsafeBytes { all in
-            // The slice checks `start`; what is called reads nothing but the two ranges it is told.
+            // The slice checks `start`; `find_bytes` reads only the two ranges that it is given.
             let rest = unsafe UnsafeRawBufferPointer(rebasing: all[start...])
             let place = unsafe word.withUnsafeBytes {
                 unsafe find_bytes(rest.baseAddress, rest.count, $0.baseAddress, $0.count)
@@ -241,7 +244,7 @@ enum System {
         return unsafe bytes.withUnsafeBytes { all in
             unsafe word.withUnsafeBytes { sought in
                 guard let base = all.baseAddress, let other = sought.baseAddress else { return word.isEmpty }
-                // Both ranges were measured above.
+                // The guard has measured both ranges.
                 return unsafe memcmp(base + start, other, sought.count) == 0
             }
         }
@@ -249,7 +252,7 @@ enum System {
 
     // MARK: - Polling
 
-    /// What is ready to be read or written, by the tag it was added with.
+    /// The descriptors that are ready for reading or writing, by the tag with which they were added.
     struct PollSet {
         private let descriptor = poll_set_make()
         private var ready = [Int32](repeating: 0, count: 256)
