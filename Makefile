@@ -14,7 +14,7 @@
 
 SWIFT ?= swift
 PROGRAM = $(CURDIR)/.build/release/coalesced
-PACKAGES = libevent-dev libc-ares-dev pkg-config
+PACKAGES = libevent-dev libc-ares-dev libyaml-dev pkg-config
 # The servers and clients of the end-to-end tests, each as PROGRAM:PACKAGE or PATH:PACKAGE.
 TEST_PACKAGES = gunicorn:gunicorn uvicorn:uvicorn django-admin:python3-django node:nodejs puma:puma nginx:nginx-light \
                 php:php-cli /usr/share/wordpress:wordpress mariadbd:mariadb-server \
@@ -26,7 +26,7 @@ prefix ?= /usr
 # half the time, and runs on machines without Swift. Without lld the linker would warn of a function in Foundation that is never called here.
 # `make STATIC= …` links them dynamically.
 RUNTIME = $(shell $(SWIFT) -print-target-info 2>/dev/null | sed -n 's/.*"runtimeResourcePath": *"\(.*\)".*/\1/p')
-STATIC = $(if $(and $(wildcard $(RUNTIME)_static/linux/libFoundation.a),$(wildcard $(RUNTIME)/../../bin/ld.lld),$(wildcard /usr/lib/gcc/*/*/libstdc++.*)),--static-swift-stdlib -Xswiftc -use-ld=lld)
+STATIC = $(if $(and $(wildcard $(RUNTIME)_static/linux/libFoundationEssentials.a),$(wildcard $(RUNTIME)/../../bin/ld.lld),$(wildcard /usr/lib/gcc/*/*/libstdc++.*)),--static-swift-stdlib -Xswiftc -use-ld=lld)
 # Without colours: the compiler is told of them by an option, and what a terminal built, a pipe would build anew.
 PLAIN = --no-color-diagnostics
 RELEASE = $(SWIFT) build -c release $(PLAIN) $(STATIC)
@@ -84,9 +84,9 @@ uninstall:
 dependencies:
 	@command -v $(SWIFT) >/dev/null || { \
 	  echo "Swift 6.3 or later is needed: see https://www.swift.org/install" >&2; exit 1; }
-	@if ! { pkg-config --exists 'libevent_core >= 2.1.12' && pkg-config --exists 'libcares >= 1.18.1'; } 2>/dev/null; then \
+	@if ! pkg-config --exists 'libevent_core >= 2.1.12' 'libcares >= 1.18.1' yaml-0.1 2>/dev/null; then \
 	  command -v apt-get >/dev/null || { \
-	    echo "libevent 2.1.12 and c-ares 1.18.1 or later, with their headers, and pkg-config are needed; install them and try again" >&2; exit 1; }; \
+	    echo "libevent 2.1.12, c-ares 1.18.1 and libyaml 0.2, or later, with their headers, and pkg-config are needed; install them and try again" >&2; exit 1; }; \
 	  if [ "$$(id -u)" -eq 0 ]; then sudo=; else sudo=sudo; fi; \
 	  echo "installing $(PACKAGES)"; \
 	  $$sudo apt-get update; $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES); \

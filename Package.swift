@@ -24,7 +24,6 @@ let package = Package(
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
         .package(url: "https://github.com/apple/swift-http-structured-headers", from: "1.7.0"),
-        .package(url: "https://github.com/jpsim/Yams", from: "6.2.2"),
     ],
     targets: [
         .target(name: "Bytes", swiftSettings: lending),
@@ -43,6 +42,8 @@ let package = Package(
         ),
         .target(name: "CArguments"),
         .target(name: "Libevent", dependencies: ["Bytes", "CArguments", "CLibevent"], swiftSettings: lending),
+        .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev", "pkg-config"])]),
+        .target(name: "YAML", dependencies: ["CYAML"], swiftSettings: strict),
         .target(name: "Telemetry", dependencies: ["Bytes"], swiftSettings: strict),
         .target(name: "Storage", dependencies: ["Bytes", "HTTPSemantics"], swiftSettings: strict),
         .target(
@@ -67,8 +68,7 @@ let package = Package(
         .target(
             name: "Configuration",
             dependencies: [
-                "Bytes", "Libevent", "Proxy", "Admin", "Storage", "Upstream", "Telemetry", "HTTPSemantics",
-                .product(name: "Yams", package: "Yams"),
+                "Bytes", "Libevent", "Proxy", "Admin", "Storage", "Upstream", "Telemetry", "HTTPSemantics", "YAML",
             ],
             swiftSettings: strict
         ),
@@ -139,6 +139,7 @@ let package = Package(
             ],
             swiftSettings: strict
         ),
+        .testTarget(name: "YAMLTests", dependencies: ["YAML"], swiftSettings: strict),
         .testTarget(name: "ConsoleTests", dependencies: ["Console"], swiftSettings: strict),
         .testTarget(
             name: "EndToEndTests", dependencies: ["coalesced", "Libevent", "NameServing"], swiftSettings: strict),

@@ -1,4 +1,4 @@
-import Yams
+import YAML
 
 /// One key of the file: its name, its place in the settings, how it is written and what it is for.
 ///

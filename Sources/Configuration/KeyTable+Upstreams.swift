@@ -1,7 +1,7 @@
 import HTTPSemantics
 import Proxy
 import Upstream
-import Yams
+import YAML
 
 /// The keys of one upstream.
 enum UpstreamKeys {

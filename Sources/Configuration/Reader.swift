@@ -4,7 +4,7 @@ import Proxy
 import Storage
 import Telemetry
 import Upstream
-import Yams
+import YAML
 
 /// Walks the nodes of one file by a table of keys and notes everything that is wrong.
 struct Reader {
@@ -12,6 +12,9 @@ struct Reader {
         var position: Position
         var message: String
     }
+
+    /// Notes of keys given twice in one mapping: enough for an operator to work on.
+    private static let mostRepeated = 20
 
     private(set) var notes: [Note] = []
     /// What is no mistake, but perhaps not meant.
@@ -67,12 +70,21 @@ struct Reader {
     mutating func entries(of mapping: Node.Mapping) -> [(name: String, position: Position, value: Node)] {
         var entries: [(name: String, position: Position, value: Node)] = []
         var lines: [String: Int] = [:]
-        for (keyNode, value) in mapping {
-            guard let name = document.hidden[keyNode.position] ?? keyNode.scalar?.string else {
+        var repeated = 0
+        for (keyNode, value) in mapping.pairs {
+            guard let name = keyNode.string else {
                 note(keyNode.position, "a key must be a word, not \(keyNode.kind)")
                 continue
             }
             if let former = lines.updateValue(keyNode.position.line, forKey: name) {
+                repeated += 1
+                guard repeated <= Self.mostRepeated else {
+                    note(
+                        keyNode.position,
+                        "more than \(Self.mostRepeated) keys are given twice in one place, such as `\(Spelling.shown(name))` here; remove one of each two"
+                    )
+                    break
+                }
                 note(
                     keyNode.position,
                     "`\(Spelling.shown(name))` is already given on line \(former); remove one of them")
@@ -211,8 +223,8 @@ struct Reader {
     private mutating func checkCookies(of route: RouteSettings, under settings: Settings, in node: Node) {
         guard let cookies = node["key"]?["cookies"] else { return }
         let passing = route.passCookies ?? settings.proxy.caching.passCookies
-        for cookie in cookies.sequence.map(Array.init) ?? [cookies] {
-            guard let name = cookie.scalar?.string,
+        for cookie in cookies.elements {
+            guard let name = cookie.string,
                 passing.contains(where: { $0.matches(ByteSlice(name).span) })
             else { continue }
             note(
@@ -245,16 +257,20 @@ extension RouteSettings {
 extension Node {
     /// The groups of a list, without empty ones.
     fileprivate func items(of key: String) -> [Node] {
-        guard case .sequence(let list)? = self[key] else { return [] }
-        return list.filter { !$0.isNothing }
+        guard case .list(let list)? = self[key] else { return [] }
+        return list.items.filter { !$0.isNothing }
     }
 
-    /// Nodes that come from a text always have a mark.
-    var position: Position { mark.map { Position($0) } ?? Position(line: 1, column: 1) }
+    /// The items of a list; anything else stands for a list of itself.
+    var elements: [Node] {
+        if case .list(let list) = self { list.items } else { [self] }
+    }
+
+    var position: Position { Position(mark) }
 
     /// `key:` with nothing behind it, or `null`.
     var isNothing: Bool {
-        guard case .scalar(let scalar) = self, scalar.style == .plain else { return false }
+        guard case .scalar(let scalar) = self, scalar.isPlain else { return false }
         return ["", "~", "null"].contains(scalar.string)
     }
 
@@ -262,8 +278,7 @@ extension Node {
         switch self {
         case .scalar: isNothing ? "nothing" : "a single value"
         case .mapping: "keys and values"
-        case .sequence: "a list"
-        case .alias: "an alias"
+        case .list: "a list"
         }
     }
 }

@@ -1,6 +1,6 @@
 import Bytes
 import HTTPSemantics
-import Yams
+import YAML
 
 /// How a value is written in the file: from node to value, noting what is wrong, and back to lines of YAML.
 struct ValueSyntax<Value: Sendable>: Sendable {
@@ -60,8 +60,7 @@ extension ValueSyntax {
                 values.isEmpty ? ["[]"] : ["[\(values.map(scalar.write).joined(separator: ", "))]"]
             }
         ) { node, name, reader in
-            var nodes = [node]
-            if case .sequence(let sequence) = node { nodes = Array(sequence) }
+            let nodes = node.elements
             if nodes.count < minimum {
                 reader.note(node.position, "`\(name)` is empty; give at least \(minimum)")
                 return nil
@@ -109,17 +108,17 @@ extension ValueSyntax {
                 return elements.flatMap { dashed(DefaultFile.lines(of: keys, in: $0)) }
             }
         ) { node, name, reader in
-            guard case .sequence(let sequence) = node else {
+            guard case .list(let list) = node else {
                 reader.note(node.position, "`\(name)` is a list (`- …`), not \(node.kind)")
                 return nil
             }
-            if sequence.count < minimum {
+            if list.items.count < minimum {
                 reader.note(node.position, "`\(name)` is empty; give at least \(minimum)")
                 return nil
             }
             var elements: [Element] = []
             var known: Set<String> = []
-            for node in sequence {
+            for node in list.items {
                 var element = blank
                 if node.isNothing {
                     reader.note(node.position, "\(title) is empty; fill it in or remove the dash")
@@ -141,7 +140,7 @@ extension ValueSyntax {
     /// What `syntax` takes, or a word that stands for `nil`.
     static func optional<Wrapped>(_ syntax: ValueSyntax<Wrapped>, _ word: String) -> Self where Value == Wrapped? {
         ValueSyntax(range: syntax.range, write: { $0.map(syntax.write) ?? [word] }) { node, name, reader in
-            if node.scalar?.string == word { return .some(nil) }
+            if node.string == word { return .some(nil) }
             return syntax.read(node, name, &reader).map { .some($0) }
         }
     }
@@ -164,7 +163,7 @@ extension ValueSyntax<DefaultLifetimes> {
                 return single.read(node, name, &reader).map { DefaultLifetimes(other: $0) }
             }
             var lifetimes = DefaultLifetimes()
-            if mapping.isEmpty {
+            if mapping.pairs.isEmpty {
                 reader.note(node.position, "`\(name)` is empty; give a duration, or one for a status")
             }
             for entry in reader.entries(of: mapping) {
@@ -211,11 +210,10 @@ extension ValueSyntax<[ByteSlice]> {
     static var keyFields: Self {
         let names = Self.list(of: .fieldName, atMost: KeyPolicy.mostNames)
         return ValueSyntax(range: names.range, write: names.write) { node, name, reader in
-            var nodes = [node]
-            if case .sequence(let sequence) = node { nodes = Array(sequence) }
+            let nodes = node.elements
             for node in nodes {
                 // What is no name is told of by itself.
-                if let field = node.scalar?.string, case .value = ScalarSyntax<String>.fieldName.parse(field) {
+                if let field = node.string, case .value = ScalarSyntax<String>.fieldName.parse(field) {
                     reader.refer(toKeyField: field, at: node.position)
                 }
             }
@@ -242,11 +240,11 @@ extension ValueSyntax<KeyPolicy.Query> {
             if case .scalar(let text) = node {
                 if text.string == "all" { return .asSent }
                 if text.string == "none" { return .dropped }
-            } else if case .mapping(let mapping) = node, mapping.count == 1, let pair = mapping.first {
-                if pair.key.scalar?.string == "keep" {
+            } else if case .mapping(let mapping) = node, mapping.pairs.count == 1, let pair = mapping.pairs.first {
+                if pair.key.string == "keep" {
                     return names.read(pair.value, "keep", &reader).map { .keeping($0) }
                 }
-                if pair.key.scalar?.string == "drop" {
+                if pair.key.string == "drop" {
                     return names.read(pair.value, "drop", &reader).map { .dropping($0) }
                 }
             }

@@ -28,7 +28,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     // Told one by one, five thousand would take minutes.
     @Test(.timeLimit(.minutes(1))) func `a key that comes again and again is told of, and soon`() {
         let found = Faulty(String(repeating: "a: 1\n", count: 5_000)).found
-        #expect(found.count == 1 && found[0].contains("more than 20 keys"))
+        #expect(found.count < 50 && found.contains { $0.hasPrefix("f:22:1: more than 20 keys are given twice") })
         let few = Faulty(String(repeating: "workers: 1\n", count: 20)).found
         #expect(few.count == 19)
     }
