@@ -174,7 +174,7 @@ enum KeyTable {
             a few seconds old or in the future, a share of 0%), and whose status may be stored without one (200, \
             203, 204, 300, 301, 308, 404, 405, 410, 501). Use it only for origins whose responses are the same for \
             everybody, preferably for single routes. In a map by status, `other` covers the statuses not named and \
-            is 0s if omitted; 302 and 307 have a lifetime only if they are named. It may be less than a second.
+            is 0s if omitted; 302 and 307 have a lifetime only if they are named, or say `public`. It may be less than a second.
             """),
         Key(
             "pass-cookies", \.proxy.caching.passCookies, .list(of: .cookiePattern),

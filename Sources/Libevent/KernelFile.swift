@@ -10,6 +10,11 @@ enum KernelFile {
 
     /// - Parameter most: how many bytes are read.
     static func text(of path: String, most: Int) -> String? {
+        bytes(of: path, most: most).map { String(decoding: $0, as: UTF8.self) }
+    }
+
+    /// As `text(of:most:)`.
+    static func bytes(of path: String, most: Int) -> [UInt8]? {
         let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
         guard file >= 0 else { return nil }
         defer { close(file) }
@@ -21,6 +26,6 @@ enum KernelFile {
             if count == 0 { break }
             text += piece[..<count]
         }
-        return String(decoding: text, as: UTF8.self)
+        return text
     }
 }

@@ -63,7 +63,7 @@ public final class NameLookup {
     }
 
     func start(_ host: String) {
-        limit = servers.loop.schedule(after: servers.timeout) { [weak self] in self?.answerLater(.failure(.timedOut)) }
+        limit = servers.loop.schedule(after: servers.timeout) { [weak self] in self?.timeIsUp() }
         names = servers.conf.candidates(for: host)[...]
         askForNext()
     }
@@ -95,6 +95,11 @@ public final class NameLookup {
         } else if !found.addresses.isEmpty, delay == nil {
             delay = servers.loop.schedule(after: Resolver.longestDelay) { [weak self] in self?.familiesAnswered() }
         }
+    }
+
+    /// The addresses of one family will do, as after `Resolver.longestDelay`.
+    private func timeIsUp() {
+        answerLater(found.addresses.isEmpty ? .failure(.timedOut) : .success(found.inOrder(port: port)))
     }
 
     private func familiesAnswered() {

@@ -77,7 +77,7 @@ public final class Resolver {
     private static func readFiles(_ loop: EventLoop, _ settings: Settings) -> NameServers {
         NameServers(
             loop, ResolvConf(KernelFile.text(of: settings.resolvConf) ?? ""),
-            hosts: HostsFile(KernelFile.text(of: settings.hosts, most: longestHostsFile) ?? ""),
+            hosts: HostsFile(KernelFile.bytes(of: settings.hosts, most: longestHostsFile) ?? []),
             timeout: settings.timeout)
     }
 

@@ -3,6 +3,7 @@
 ///
 /// ```
 /// unknown ─closed→ known (shortest)           ─closed sooner→ known (shorter)
+/// known ─closed under a request, though trusted→ nothing is trusted (0) ─enough in a row that lasted→ unknown
 /// known ─enough in a row that lasted twice as long→ known (the shortest of those that were closed), or unknown
 /// ```
 ///
@@ -25,6 +26,10 @@ struct ServerPatience {
     /// The shortest time after which one of those was closed.
     private var shortestOfLonger: Int64?
 
+    /// Whether the server closes connections on which it does not read another request, however soon that comes: one did
+    /// not last even as long as was trusted.
+    private var readsNoMore: Bool { shortest == 0 }
+
     /// For how long a connection may have been idle that a request takes which cannot be sent twice: half of what was
     /// seen, since the next one may end sooner, and the request is on its way when it does.
     /// - Parameter saysTime: whether the server says itself for how long (`Keep-Alive`), which its pool sees to: then only
@@ -35,7 +40,17 @@ struct ServerPatience {
     }
 
     /// The server closed a connection that had been idle for so long.
-    mutating func noteClosed(after idle: Int64) {
+    /// - Parameter metRequest: a request was sent on it by then.
+    mutating func noteClosed(after idle: Int64, metRequest: Bool = false) {
+        if readsNoMore {
+            longerOnes = 0
+            return
+        }
+        if metRequest, let shortest, idle < shortest / 2 {
+            self.shortest = 0
+            (longestOpen, longerOnes, shortestOfLonger) = (0, 0, nil)
+            return
+        }
         if let shortest, idle > 2 * shortest {
             shortestOfLonger = min(idle, shortestOfLonger ?? idle)
             return noteLonger()
@@ -50,7 +65,7 @@ struct ServerPatience {
             longestOpen = max(longestOpen, idle)
             return
         }
-        guard idle > 2 * shortest else { return }
+        guard idle > 2 * shortest, !readsNoMore || idle >= Self.atFirst else { return }
         longestOpen = max(longestOpen, idle)
         noteLonger()
     }

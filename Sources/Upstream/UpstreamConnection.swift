@@ -184,7 +184,7 @@ public final class UpstreamConnection: Socket {
             (lease.response == .awaited || isNoResponse) && (failure == .closed || failure == .send)
         // Not one that went over the request.
         if closedBeforeResponse, lease.isReused, loop.now - lease.began < Self.crossing {
-            pool.noteIdle(lease.idleBefore, of: server, wasClosed: true)
+            pool.noteIdle(lease.idleBefore, of: server, wasClosed: true, metRequest: true)
         }
         let error = UpstreamError(
             failure, reason, detail: "\(address): \(detail ?? reason.map { "\($0.explanation)" } ?? "")",

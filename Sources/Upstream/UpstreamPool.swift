@@ -165,10 +165,11 @@ public final class UpstreamPool {
     }
 
     /// A connection that had been idle for `idle` nanoseconds was still open then, or was closed by its server.
-    func noteIdle(_ idle: Int64, of server: Int, wasClosed: Bool) {
+    /// - Parameter metRequest: whether a request was sent on it by then.
+    func noteIdle(_ idle: Int64, of server: Int, wasClosed: Bool, metRequest: Bool = false) {
         servers.use {
             if wasClosed {
-                $0[server].patience.noteClosed(after: idle)
+                $0[server].patience.noteClosed(after: idle, metRequest: metRequest)
             } else {
                 $0[server].patience.noteOpen(after: idle)
             }
@@ -179,8 +180,8 @@ public final class UpstreamPool {
     func keep(idle connection: UpstreamConnection) -> Bool {
         guard !isRetired, idleCount < settings.maxIdleConnections else { return false }
         let isKept = servers.use { servers in
-            let addresses = servers[connection.server].addresses.all
-            if !addresses.isEmpty, !addresses.contains(connection.address) { return false }
+            let server = servers[connection.server]
+            if server.isNamed, !server.addresses.all.contains(connection.address) { return false }
             servers[connection.server].idle.append(connection)
             return true
         }
@@ -284,7 +285,8 @@ public final class UpstreamPool {
         // Not weak: that would make every reference to the pool slow. It is held no longer than a look-up takes.
         names.addresses(of: settings.servers[server], longest: settings.resolveTTL.nanoseconds, on: resolver) {
             [self] result in
-            if case .success(let found) = result { learn(found, of: server) }
+            // Where nothing is known any more, not even what was known before, the name has no address.
+            learn((try? result.get()) ?? [], of: server)
             completion(result)
         }
     }

@@ -164,6 +164,22 @@ import Testing
         }
     }
 
+    @Test(arguments: ["no-cache", "max-age=0, must-revalidate"])
+    func `of what each request asks the origin for it is remembered, too, that it outgrew the bound`(_ control: String)
+        throws
+    {
+        try scenario(.maxObjectSize(100_000)) { origin, proxy in
+            origin.on("/x") { _ in
+                [
+                    .head(200, "Cache-Control: \(control)", "ETag: \"x\"", "Transfer-Encoding: chunked"),
+                    .chunk(pattern: 0..<200_000), .lastChunk(),
+                ]
+            }
+            let told = try (0..<3).map { _ in try Told(proxy.get("/x")) }
+            #expect(told.map(\.isStored) == [true, false, false])
+        }
+    }
+
     @Test func `what outgrew the bound is said to be stored once it has been`() throws {
         try scenario(.maxObjectSize(100_000)) { origin, proxy in
             origin.on("/x") { request in

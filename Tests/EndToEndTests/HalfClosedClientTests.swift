@@ -88,6 +88,26 @@ import Testing
         }
     }
 
+    /// While the request before is served, and before that is begun.
+    @Test(arguments: [false, true])
+    func `one that has gone behind several requests is found out while the last is served`(_ resets: Bool) throws {
+        try scenario(.whenLastLeaves("cancel")) { origin, proxy in
+            let head = Gate()
+            origin.on("/a") { _ in [.gate(head), .answer(200, "Cache-Control: no-store", body: "a")] }
+            origin.on("/slow") { _ in [.silence] }
+            let client = try Self.ask(proxy, proxy.request("GET", "/a") + proxy.request("GET", "/slow"))
+            try proxy.joined(1)
+            try Self.hasHeard(proxy)
+            head.open()
+            #expect(try client.answer().text == "a")
+            try eventually("the second is asked") { origin.count("/slow") == 1 }
+            if resets { client.reset() }
+            try eventually("the origin is spared", within: resets ? .seconds(3) : .seconds(15)) {
+                origin.requests("/slow").first?.wasAbandoned == true
+            }
+        }
+    }
+
     @Test func `a body is followed to its end`() throws {
         try scenario { origin, proxy in
             let rest = Gate()

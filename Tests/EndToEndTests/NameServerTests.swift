@@ -133,6 +133,27 @@ import Testing
         }
     }
 
+    @Test(arguments: [.code(3), .addresses([], seconds: 1)] as [NameServer.Reply])
+    func `a name that is gone has no address any more, not even that of an idle connection`(reply: NameServer.Reply)
+        throws
+    {
+        let server = try NameServer { _ in .addresses([Self.address(1)], seconds: 1) }
+        defer { server.stop() }
+        let origin = try Self.origin("before")
+        defer { origin.stop() }
+        let folder = try System.makeTemporaryFolder()
+        let (program, place) = try serve(in: folder, Self.files(server), upstream: "http://gone.test:\(origin.port)")
+        defer { program.stop() }
+        #expect(try place.get("/x", "Host: a").text == "before")
+        server.change { _ in reply }
+        try eventually("nothing is sent there", within: .seconds(15)) {
+            try place.get("/x", "Host: a").status == 502 && origin.openConnections == 0
+        }
+        #expect(try place.get("/x", "Host: a").status == 502)
+        server.change { _ in .addresses([Self.address(1)], seconds: 1) }
+        try eventually("it is back", within: .seconds(15)) { try place.get("/x", "Host: a").text == "before" }
+    }
+
     @Test func `while no name server answers, addresses whose time is over are used, and the operator is told once`()
         throws
     {

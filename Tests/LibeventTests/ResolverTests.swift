@@ -98,7 +98,10 @@ import Testing
 
     @Test func `the hosts file is honoured`() throws {
         var settings = Resolver.Settings()
-        settings.hosts = file("hosts", "192.0.2.7 origin.test other.test\n2001:db8::7 origin.test\n")
+        let text =
+            "# of origin.test\r\n192.0.2.7\tother.test  Origin.TEST # 192.0.2.9 x\r\n\n"
+            + "192.0.2.8 origin.tes origin.tests # origin.test\nbad origin.test\n2001:db8::7 origin.test"
+        settings.hosts = file("hosts", text)
         settings.resolvConf = "/nowhere/resolv.conf"
         #expect(
             try answer("origin.test", family: .ipv4, settings) == .success([.ipv4(IPv4Address(192, 0, 2, 7), port: 80)])
@@ -194,6 +197,15 @@ import Testing
         let server = try Self.server()
         var settings = self.settings(server)
         settings.timeout = 2000 * millisecond
+        #expect(try answer("four.test", settings) == .success([Self.address(1)]))
+        server.stop()
+    }
+
+    @Test func `the addresses of one family are used when the settings' time ends before the other's are there`() throws
+    {
+        let server = try Self.server()
+        var settings = self.settings(server)
+        settings.timeout = 150 * millisecond
         #expect(try answer("four.test", settings) == .success([Self.address(1)]))
         server.stop()
     }

@@ -47,6 +47,24 @@ import Testing
         }
     }
 
+    @Test
+    func `a server under which even a trusted connection ended reads no second request, until enough others last`() {
+        var patience = ServerPatience()
+        patience.noteClosed(after: 20 * Self.millisecond, metRequest: true)
+        #expect(Self.trusted(patience) == 10 * Self.millisecond)
+        patience.noteClosed(after: 5 * Self.millisecond, metRequest: true)
+        #expect(Self.trusted(patience) == 0)
+        for _ in 1...100 {
+            patience.noteClosed(after: 20 * Self.millisecond)
+            patience.noteOpen(after: 15 * Self.millisecond)
+        }
+        #expect(Self.trusted(patience) == 0)
+        for _ in 1..<ServerPatience.enoughToDoubt { patience.noteOpen(after: ServerPatience.atFirst) }
+        #expect(Self.trusted(patience) == 0)
+        patience.noteOpen(after: ServerPatience.atFirst)
+        #expect(Self.trusted(patience) == Self.second)
+    }
+
     @Test func `a server that was started anew is trusted again when enough connections have lasted longer`() {
         var patience = ServerPatience()
         patience.noteClosed(after: 5 * Self.second)

@@ -142,6 +142,8 @@ extension ClientConnection {
         output.begin()
         input.begins(at: loop.now)
         notDue()
+        // The client may have shut its sending side behind this request, while the one before was served.
+        awaitResponse()
     }
 
     private func beginTransaction(_ request: consuming ClientRequest) {

@@ -132,7 +132,11 @@ extension Fetch {
     /// What breaks off, or is invalidated while it arrives, nobody can foresee.
     private func isSureToBeStored(_ decision: HeadDecision) -> Bool {
         guard decision.willBeStored else { return false }
-        guard let length = arriving.length else { return plan.resource?.outgrows(at: worker.moment) != true }
+        guard let length = arriving.length else {
+            // A pass looks at nothing that is stored.
+            let resource = plan.resource ?? worker.shared.store.resource(request.key)
+            return resource?.outgrows(at: worker.moment) != true
+        }
         return length <= GrowingBody.smallestWindow || worker.shared.store.mayKeepWhole(length)
     }
 

@@ -145,12 +145,12 @@ final class Notices {
         let address = request.clientAddress
         // None for a Unix socket.
         let network = IPAddress(address.span).map { PeerNetwork(around: $0) }
-        let new = fields.filter { !toldFields.has($0.name, from: network) }
+        let new = fields.filter { !toldFields.has($0, from: network) }
         guard !new.isEmpty else { return }
         let now = UInt64(loop.now)
         // Those that may not be written now are told of with a later request.
         guard let told = shared.toldFields.withLock({ $0.tell(new, from: network, at: now) }) else { return }
-        for field in new { toldFields.add(field.name, from: network) }
+        for field in new { toldFields.add(field, from: network) }
         guard !told.isEmpty else { return }
         let peer = address.isEmpty ? "a Unix socket" : String(address)
         log.notice(

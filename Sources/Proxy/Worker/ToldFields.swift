@@ -16,34 +16,48 @@ extension PeerNetwork {
 struct ToldFields: Sendable {
     /// With more networks than these, the one that was there first is forgotten.
     static let mostNetworks = 1024
-    /// Of a network no more is told than of this many fields.
-    static let mostFields = 32
+    /// Of a network no more is told than of this many fields, and of this many odd names beside them: a client can make up
+    /// any number of those.
+    static let (mostFields, mostOddNames) = (32, 8)
 
     /// Hashes of names in lower case.
-    private var names: [PeerNetwork?: [UInt64]] = [:]
+    private struct Told {
+        var names: [UInt64] = []
+        var oddNames: [UInt64] = []
+    }
+
+    private var told: [PeerNetwork?: Told] = [:]
     /// The networks, in the order in which they came; when it is full, the next one's place is that of the first.
     private var networks: [PeerNetwork?] = []
     private var next = 0
 
     /// Whether nothing need be told of this field: it was told, or enough others were.
-    func has(_ name: ByteSlice, from network: PeerNetwork?) -> Bool {
-        guard let told = names[network] else { return false }
-        return told.count >= Self.mostFields || told.contains(Self.hash(of: name))
+    func has(_ field: RemovedField, from network: PeerNetwork?) -> Bool {
+        guard let told = told[network] else { return false }
+        let hash = Self.hash(of: field.name)
+        return field.isOdd
+            ? told.oddNames.count >= Self.mostOddNames || told.oddNames.contains(hash)
+            : told.names.count >= Self.mostFields || told.names.contains(hash)
     }
 
     /// Notes that it was told. Nothing changes if `has` it.
-    mutating func add(_ name: ByteSlice, from network: PeerNetwork?) {
-        guard !has(name, from: network) else { return }
-        if names[network] == nil {
+    mutating func add(_ field: RemovedField, from network: PeerNetwork?) {
+        guard !has(field, from: network) else { return }
+        if told[network] == nil {
             if networks.count < Self.mostNetworks {
                 networks.append(network)
             } else {
-                names[networks[next]] = nil
+                told[networks[next]] = nil
                 networks[next] = network
                 next = (next + 1) % Self.mostNetworks
             }
         }
-        names[network, default: []].append(Self.hash(of: name))
+        let hash = Self.hash(of: field.name)
+        if field.isOdd {
+            told[network, default: Told()].oddNames.append(hash)
+        } else {
+            told[network, default: Told()].names.append(hash)
+        }
     }
 
     private static func hash(of name: ByteSlice) -> UInt64 {
@@ -66,21 +80,21 @@ struct ToldFields: Sendable {
         /// - Parameter now: monotonic nanoseconds.
         /// - Returns: those that are to be told now, none of them a second time; `nil` if that must wait.
         mutating func tell(_ fields: [RemovedField], from network: PeerNetwork?, at now: UInt64) -> [RemovedField]? {
-            let new = fields.filter { !told.has($0.name, from: network) }
+            let new = fields.filter { !told.has($0, from: network) }
             if new.isEmpty { return [] }
             guard case .write = limit.admit(.removed, at: now) else { return nil }
             // Several lines may have one name.
             return new.filter { field in
-                defer { told.add(field.name, from: network) }
-                return !told.has(field.name, from: network)
+                defer { told.add(field, from: network) }
+                return !told.has(field, from: network)
             }
         }
     }
 
     // MARK: The text
 
-    /// The most names in one notice, and the most bytes of one.
-    private static let (mostNames, longestName) = (8, 64)
+    /// The most bytes of a name in a notice.
+    private static let longestName = 64
 
     /// - Parameters:
     ///   - fields: not empty.
@@ -92,8 +106,7 @@ struct ToldFields: Sendable {
         let reasons = RemovedField.Reason.allCases.compactMap { reason -> String? in
             let names = fields.filter { $0.reason == reason }.map { String($0.name).prefix(longestName) }
             guard !names.isEmpty else { return nil }
-            let more = names.count > mostNames ? " and \(names.count - mostNames) more" : ""
-            return "\(names.prefix(mostNames).joined(separator: ", "))\(more) (\(advice(reason, isTrusted: isTrusted)))"
+            return "\(names.joined(separator: ", ")) (\(advice(reason, isTrusted: isTrusted)))"
         }
         let others = network.map { ", nor again of \($0)" } ?? ""
         return
@@ -110,6 +123,16 @@ struct ToldFields: Sendable {
                 : "forwarded only if the route's key.headers names it, whether or not the peer is in clients.trusted-proxies"
         case .oddName: "other characters than letters, digits and hyphens: forwarding.odd-field-names"
         case .trailer: "a trailer field, which may not say that"
+        }
+    }
+}
+
+extension RemovedField {
+    /// Whether a client may have made its name up.
+    fileprivate var isOdd: Bool {
+        switch reason {
+        case .oddName, .trailer: true
+        case .untrusted, .notInKey: false
         }
     }
 }
