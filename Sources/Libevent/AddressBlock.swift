@@ -1,6 +1,6 @@
-/// A block of IP addresses, written `10.0.0.0/8` or `fd00::/8` (RFC 4632 §3.1, RFC 4291 §2.3), or one address alone.
+/// A block of IP addresses, written `10.0.0.0/8` or `fd00::/8` (RFC 4632 §3.1, RFC 4291 §2.3), or a single address.
 public struct AddressBlock: Hashable, Sendable {
-    /// Why a text is no block of addresses.
+    /// The reasons why a text is not a block of addresses.
     public enum SyntaxError: String, Error, Sendable {
         case address = "it is not an IP address"
         case length = "the prefix length after the slash is invalid"
@@ -8,11 +8,11 @@ public struct AddressBlock: Hashable, Sendable {
     }
 
     private let first: IPAddress
-    /// How many of 128 bits are shared; an IPv4 block has 96 more than it is written with.
+    /// The prefix length in the 128 bits of `IPAddress`: 96 more than the written length for an IPv4 block.
     private let sharedBits: Int
     private let isWrittenAsIPv4: Bool
 
-    /// - Throws: what is wrong with the text.
+    /// - Throws: the reason why the text is not a block.
     public init(parsing text: String) throws(SyntaxError) {
         let parts = text.split(separator: "/", maxSplits: 1, omittingEmptySubsequences: false).map { Array($0.utf8) }
         let written = parts[0]
@@ -33,10 +33,10 @@ public struct AddressBlock: Hashable, Sendable {
         guard first.high & ~mask.high == 0, first.low & ~mask.low == 0 else { throw .hostBits }
     }
 
-    /// The block around `address` that shares so many bits.
+    /// The block that contains `address` and has the given prefix length.
     /// - Parameters:
-    ///   - ipv4Bits: of an IPv4 address, 0 to 32.
-    ///   - ipv6Bits: of an IPv6 address, 0 to 128.
+    ///   - ipv4Bits: the prefix length if `address` is IPv4, 0 to 32.
+    ///   - ipv6Bits: the prefix length if `address` is IPv6, 0 to 128.
     public init(around address: IPAddress, ipv4Bits: Int, ipv6Bits: Int) {
         isWrittenAsIPv4 = address.isIPv4
         sharedBits = isWrittenAsIPv4 ? ipv4Bits + 96 : ipv6Bits
@@ -57,13 +57,13 @@ public struct AddressBlock: Hashable, Sendable {
     }
 
     private static func mask(_ bits: Int) -> (high: UInt64, low: UInt64) {
-        // Shifts of 64 and more leave nothing.
+        // A shift by 64 or more gives 0.
         (~(UInt64.max >> min(bits, 64)), ~(UInt64.max >> max(0, bits - 64)))
     }
 }
 
 extension AddressBlock: CustomStringConvertible {
-    /// What `init(parsing:)` reads back.
+    /// The text that `init(parsing:)` accepts.
     public var description: String {
         let address =
             isWrittenAsIPv4

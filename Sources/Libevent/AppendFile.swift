@@ -1,21 +1,20 @@
 import Glibc
 
-/// Something to append to, such as a log: closed when the value is dropped. A file blocks as disks do, so this belongs
-/// on a thread of its own.
+/// A file, pipe or terminal that is appended to, such as a log. Dropping the value closes it. Writing to a disk can
+/// block, so use this type on a thread of its own.
 ///
-/// A pipe (standard output or a FIFO) is waited for while it has a reader: up to a second for each write, and after
-/// that not at all until it takes bytes again, so that the writing thread can end.
+/// A write to a pipe (standard output or a FIFO) waits for the pipe's reader, at most one second. After such a timeout,
+/// writes do not wait until the pipe takes bytes again, so that the writing thread can end.
 public struct AppendFile: ~Copyable {
-    /// How long a reader may take to make room for all of one write.
+    /// How long the reader may take to make room for all bytes of one write.
     private static let patience = Duration.seconds(1)
 
-    /// `nil`: a FIFO that nobody reads.
+    /// `nil` for a FIFO without a reader.
     private var descriptor: Descriptor?
     private let path: String?
     private var isStalled = false
 
-    /// Opens `path`, or creates it readable by its group. A FIFO without a reader is opened later, when something is
-    /// written.
+    /// Opens `path`, or creates the file, readable by its group. A FIFO without a reader is opened by a later write.
     /// - Throws: if the path cannot be written or created, or no descriptor is left.
     public init(path: String) throws(SystemError) {
         descriptor = try Self.open(path)
@@ -23,10 +22,11 @@ public struct AppendFile: ~Copyable {
     }
 
     /// The process's standard output.
-    /// - Throws: if it is closed, or no descriptor is left for one of our own.
+    /// - Throws: if standard output is closed, or no descriptor is left for the duplicate.
     public static func standardOutput() throws(SystemError) -> AppendFile {
         let mode = fcntl(STDOUT_FILENO, F_GETFL)
-        // Something else stands in its place when it is closed, which opened again would take anything.
+        // If standard output was closed, a read-only file stands in its place. Reopened for writing, that file would
+        // accept any bytes.
         guard mode < 0 || mode & O_ACCMODE != O_RDONLY else { throw SystemError(.open, code: EBADF) }
         if case .stream = FileKind(STDOUT_FILENO), let own = try? Descriptor(reopening: STDOUT_FILENO) {
             return AppendFile(own)
@@ -39,31 +39,31 @@ public struct AppendFile: ~Copyable {
         path = nil
     }
 
-    /// `false`: it is a FIFO that nobody reads.
+    /// `false` for a FIFO without a reader.
     public var isOpen: Bool { descriptor != nil }
 
-    /// Whether it is read by somebody, or should be, rather than kept on a disk.
+    /// Whether a reader takes the bytes (a pipe, socket or terminal, also a FIFO without a reader), rather than a disk.
     public var hasReader: Bool {
         if let number, case .disk = FileKind(number) { false } else { true }
     }
 
-    /// Whether it is a file on a disk that has no byte.
+    /// Whether this is an empty file on a disk.
     public var isEmpty: Bool {
         guard let number, case .disk = FileKind(number) else { return false }
         var status = stat()
         return unsafe fstat(number, &status) == 0 && status.st_size == 0
     }
 
-    /// Opens the path again, after it was rotated away. Until that works the old file is written.
+    /// Opens the path again after the file was rotated away. Until that succeeds, writes go to the old file.
     /// - Throws: if the path cannot be written or created, or no descriptor is left; the old file stays in use.
     public mutating func reopen() throws(SystemError) {
         guard let path else { return }
-        // If its reader has left, the old descriptor works again as soon as there is another.
+        // For a FIFO whose reader has left, keep the old descriptor: it works again as soon as there is another reader.
         if let new = try Self.open(path) { descriptor = consume new }
     }
 
     /// Writes all of `bytes`.
-    /// - Returns: how many were written and, if that is not all of them, why.
+    /// - Returns: the number of bytes written and, if that is not all of them, the reason.
     public mutating func write(_ bytes: Span<UInt8>) -> (written: Int, error: SystemError?) {
         do throws(SystemError) {
             if !isOpen { try reopen() }
@@ -77,7 +77,7 @@ public struct AppendFile: ~Copyable {
         while written < bytes.count {
             if atOnce < .max, !isWritable(until: deadline) { return (written, stalled()) }
             let count = unsafe bytes.withUnsafeBytes { bytes in
-                // In bounds by the loop's condition.
+                // `written` is in bounds by the loop's condition.
                 retryingInterrupted {
                     unsafe Glibc.write(
                         number, bytes.baseAddress.map { unsafe $0 + written }, min(bytes.count - written, atOnce))
@@ -109,9 +109,9 @@ public struct AppendFile: ~Copyable {
         return SystemError(.write, code: EAGAIN)
     }
 
-    /// - Returns: `nil` for a FIFO that nobody reads.
+    /// - Returns: `nil` for a FIFO without a reader.
     private static func open(_ path: String) throws(SystemError) -> Descriptor? {
-        // Without waiting: otherwise opening a FIFO would wait for a reader, perhaps forever.
+        // `O_NONBLOCK`, since opening a FIFO would otherwise wait for a reader, perhaps forever.
         let number = unsafe Glibc.open(path, O_WRONLY | O_APPEND | O_CREAT | O_NONBLOCK | O_NOCTTY | O_CLOEXEC, 0o640)
         if number >= 0 { return Descriptor(adopting: number) }
         let error = SystemError.last(.open)

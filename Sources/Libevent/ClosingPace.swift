@@ -1,33 +1,33 @@
-/// How many of the sockets that have ended a loop closes in one iteration, and whether one more may be ended by us. Pure:
-/// counts and times are arguments.
+/// Decides how many ended sockets a loop closes in one iteration, and whether the program may end one more connection
+/// now. Pure: counts and times are arguments.
 ///
-/// A few in an iteration, so that others hardly wait; more, in proportion, of a crowd of more than ten thousand, which
-/// would take a minute else. Those whose peers are still there and who could be ended later wait outside: as many are
-/// let in as were closed since the last such crowd asked, a tick ago, or twice as many if that left nobody waiting. So a
-/// loop with nothing else to do ends them as fast as it can, and none of them stays open, unread, for longer than about
-/// two ticks.
+/// An iteration closes only a few sockets, so that other sockets hardly wait. If more than ten thousand sockets wait,
+/// it closes a proportional share; otherwise closing them would take a minute. Connections whose peers are still there,
+/// and which the program could end later, wait outside the queue (`postpones`). Per tick, as many of them may end as
+/// were closed in the tick before, or twice as many if the queue became empty. So a loop with nothing else to do ends
+/// them as fast as it can, and none of them stays open, unread, for longer than about two ticks.
 struct ClosingPace {
-    /// Closed in one iteration if fewer were opened: some 40 µs.
+    /// The number of sockets closed in one iteration even if fewer were opened. Closing them takes about 40 µs.
     static let least = 4
-    /// How many sockets wait for each one that an iteration closes.
+    /// One socket is closed in an iteration for this many waiting sockets.
     static let share = 2_500
-    /// How many may wait in any case: some hundredths of a second, on a busy loop.
+    /// The number of sockets that may always wait: some hundredths of a second on a busy loop.
     static let many = 256
 
     private let tick: Int64
-    /// How many were opened and closed in this iteration.
+    /// The numbers of sockets opened and closed in this iteration.
     private var opened = 0
     private var closed = 0
-    /// How many were closed and put off since the tick in which somebody asked last.
+    /// The numbers of sockets closed and postponed since `askedAt`, the start of the tick of the last question.
     private var closedSince = 0
     private var postponedSince = 0
     private var askedAt: Int64?
-    /// How many may wait.
+    /// The number of sockets that may wait in the queue before further ones are postponed.
     private var most = ClosingPace.many
-    /// How many were put off last time they asked, until all that waited is closed.
+    /// The number of sockets that were postponed in the tick before; 0 once the queue is empty.
     private var crowd = 0
 
-    /// - Parameter tick: how often those ask who were put off; nanoseconds.
+    /// - Parameter tick: the time after which a postponed connection asks again; nanoseconds.
     init(tick: Int64) { self.tick = tick }
 
     mutating func noteOpened() { opened += 1 }
@@ -44,10 +44,10 @@ struct ClosingPace {
         if waiting == 0 { crowd = 0 }
     }
 
-    /// Whether one that could be ended now is to ask again in a tick.
+    /// Whether a connection that could end now must ask again a tick later.
     mutating func postpones(behind waiting: Int, at now: Int64) -> Bool {
         if askedAt.map({ now - $0 >= tick / 2 }) ?? true {
-            // What was closed long ago tells nothing of now.
+            // The count of an older tick says nothing about the present rate.
             let isRecent = askedAt.map { now - $0 <= 2 * tick } ?? false
             most = isRecent ? max(Self.many, waiting == 0 ? 2 * closedSince : closedSince) : Self.many
             crowd = postponedSince

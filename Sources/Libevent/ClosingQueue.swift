@@ -1,20 +1,20 @@
 import Glibc
 
-/// Descriptors of sockets that have ended: a few are closed in each iteration of the loop, in the order in which they
-/// ended, the first ones on the spot.
+/// The descriptors of ended sockets. Each iteration of the loop closes a few of them, in the order in which the sockets
+/// ended; the first ones are closed at once.
 ///
-/// Closing a TCP connection costs the kernel some 10 µs. When thousands of peers leave together, whoever asks for
-/// something meanwhile would wait for all of them: a loop serves sockets in the order in which they became ready.
+/// Closing a TCP connection costs the kernel about 10 µs. A loop serves sockets in the order in which they became
+/// ready. So when thousands of peers leave together, a client that sends a request meanwhile would wait until all of
+/// their sockets are closed.
 ///
-/// What waits here is no longer watched, but holds its descriptor and what the kernel keeps for it: its peer, if that has
-/// not left by itself, takes the connection for open, and what it sends is lost. So who ends connections of peers that
-/// are still there asks first (`EventLoop.postponesEnd`). The queue never grows by connections that
-/// come and go: for each that is opened one is closed, and there are never more descriptors than were
-/// in use at the same time before.
+/// A waiting socket is no longer watched, but keeps its descriptor and its memory in the kernel. A peer that has not
+/// left takes the connection for open, and the bytes that it sends are lost. So code that ends a connection whose peer
+/// is still there asks first (`EventLoop.postponesEnd`). Connections that come and go never make the queue grow: for
+/// each opened socket one is closed, so there are never more descriptors than were in use at the same time before.
 ///
-/// Of one loop, on its thread. Whatever is left is closed with it.
+/// Belongs to one loop and its thread. Dropping the queue closes the descriptors that are left.
 struct ClosingQueue: ~Copyable {
-    /// Descriptors closed at once where they are short: a millisecond.
+    /// The number of descriptors closed at once when descriptors are short. Closing them takes about a millisecond.
     static let whenShort = 64
 
     private var waiting: [Int32] = []
@@ -28,28 +28,28 @@ struct ClosingQueue: ~Copyable {
 
     private var count: Int { waiting.count - next }
 
-    /// Whether a socket that could be ended now had better be ended a tick later.
+    /// Whether a connection that could end now must ask again a tick later.
     mutating func postpones(at now: Int64) -> Bool { pace.postpones(behind: count, at: now) }
 
     /// A socket was opened: one more may be closed in this iteration.
     mutating func noteOpened() { pace.noteOpened() }
 
-    /// Takes the descriptor over, which nothing watches any more.
+    /// Takes over a descriptor that is no longer watched.
     mutating func close(_ descriptor: Int32) {
         guard isEmpty, pace.closesMore(of: 0) else { return waiting.append(descriptor) }
         pace.noteClosed()
         _ = Glibc.close(descriptor)
     }
 
-    /// Closes what may still be closed in this iteration; the next one begins.
+    /// Closes as many sockets as this iteration may still close. Then the next iteration begins.
     mutating func iterationEnds() {
         while pace.closesMore(of: count), closeNext() {}
         pace.iterationEnds(leaving: count)
         compact()
     }
 
-    /// Closes some ahead of their turn, since descriptors are short.
-    /// - Returns: whether there was any.
+    /// Closes some sockets ahead of their turn, since descriptors are short.
+    /// - Returns: whether there were any.
     mutating func closeSome() -> Bool {
         guard closeNext() else { return false }
         for _ in 1..<Self.whenShort { guard closeNext() else { break } }
@@ -57,7 +57,7 @@ struct ClosingQueue: ~Copyable {
         return true
     }
 
-    /// The loop ends.
+    /// Closes all sockets, when the loop ends.
     mutating func closeAll() {
         while closeNext() {}
         compact()
@@ -73,7 +73,7 @@ struct ClosingQueue: ~Copyable {
 
     private mutating func compact() {
         if isEmpty {
-            // A rare burst does not keep its memory forever.
+            // Release the memory of a rare burst.
             waiting.removeAll(keepingCapacity: waiting.capacity <= 4096)
             next = 0
         } else if next > 4096, next > waiting.count / 2 {

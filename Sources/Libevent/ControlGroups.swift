@@ -1,40 +1,42 @@
-/// The control groups that this process is in (cgroups(7)), of both versions: what they allow it counts together.
+/// The control groups of this process (cgroups(7)), of both versions. A group's limit holds for all of its processes
+/// together.
 ///
-/// In a container without a namespace of its own for control groups, the kernel tells the path that its group has
-/// outside. Nothing is found there then, except at the root of the tree, where that group is mounted.
+/// In a container without a control group namespace of its own, the kernel reports the group's path as seen outside the
+/// container. No files are found at that path, except at the root of the tree, where the container's group is mounted.
 public struct ControlGroups {
-    /// One group: its own, or one around that.
+    /// One group: the process's own, or an ancestor.
     public struct Group {
-        /// The path that the kernel calls it by, such as `/system.slice/coalesced.service`.
+        /// The kernel's path of the group, such as `/system.slice/coalesced.service`.
         public let name: String
         fileprivate let folder: String
         fileprivate let read: (String) -> String?
 
-        /// One of its files, such as `memory.max`; `nil` if it has none of that name.
+        /// The text of a file of the group, such as `memory.max`; `nil` if the group has no such file.
         public func text(of file: String) -> String? { read("\(folder)/\(file)") }
     }
 
-    /// The tree that holds this process's group in each hierarchy: `/proc/self/cgroup`.
+    /// The lines of `/proc/self/cgroup`, one for each hierarchy, split into fields.
     private let hierarchies: [[Substring]]
     private let read: (String) -> String?
 
-    /// Reads the groups of this moment from files.
+    /// Reads the present groups from the system's files.
     public init() { self.init(reading: KernelFile.text) }
 
-    /// - Parameter read: gives the text of the file at a path.
+    /// - Parameter read: returns the text of the file at a path.
     init(reading read: @escaping (String) -> String?) {
         self.read = read
-        // Number, controllers, path.
+        // The fields: number, controllers, path.
         hierarchies = (read("/proc/self/cgroup") ?? "").split(separator: "\n").map {
             $0.split(separator: ":", maxSplits: 2, omittingEmptySubsequences: false)
         }
     }
 
-    /// The groups of version 2, one tree for all controllers: its own group, then those around it to the root.
+    /// The groups of version 2, one tree for all controllers: the process's own group, then its ancestors up to the
+    /// root.
     public var unified: [Group] { groups(under: "/sys/fs/cgroup") { $0[0] == "0" && $0[1].isEmpty } }
 
     /// The groups in a tree of version 1.
-    /// - Parameter controller: for which the tree is, such as `cpu`.
+    /// - Parameter controller: the controller of the tree, such as `cpu`.
     func groups(of controller: String) -> [Group] {
         groups(under: "/sys/fs/cgroup/\(controller)") { $0[1].split(separator: ",").contains { $0 == controller } }
     }
@@ -52,13 +54,13 @@ public struct ControlGroups {
         }
     }
 
-    /// How many processors' time the process may use, by the least quota that holds for it; `nil`: by none.
+    /// The number of processors whose time the process may use, by its smallest quota; `nil` if there is no quota.
     var processorQuota: Double? {
-        // `max 100000`, or the microseconds that may be used in each period of so many.
+        // Version 2: `max 100000`, or the allowed microseconds and the length of the period in microseconds.
         let quotas = unified.compactMap { group in
             Self.quotient(group.text(of: "cpu.max")?.split(separator: " ") ?? [])
         }
-        // Here without a quota it is -1.
+        // Version 1: a quota of -1 means no quota.
         let former = groups(of: "cpu").compactMap { group in
             Self.quotient(["cpu.cfs_quota_us", "cpu.cfs_period_us"].compactMap { group.text(of: $0)?[...] })
         }

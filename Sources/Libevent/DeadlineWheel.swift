@@ -1,26 +1,28 @@
-/// Something that deadlines can be set for. A base class, not a protocol: reaching a deadline is then a call through
+/// An object that deadlines can be set for. A base class, not a protocol, so that reaching a deadline is a call through
 /// the class's table.
 open class DeadlineTarget {
     public init() {}
 
-    /// A deadline of this object has come. On the loop's thread.
+    /// Called on the loop's thread when a deadline of this object has come.
     ///
-    /// To make activity cheap, leave the deadline armed, only note the time of the activity, and return here when the
-    /// deadline should really be.
-    /// - Returns: when the same deadline is due again, in nanoseconds like `EventLoop.now`; `nil` if it has ended.
+    /// To make activity cheap, leave the deadline armed and note only the time of the activity. Return from here the
+    /// time at which the deadline should really be.
+    /// - Returns: the time at which the same deadline is due again, in nanoseconds like `EventLoop.now`; `nil` ends the
+    ///   deadline.
     open func deadlineReached() -> Int64? { nil }
 }
 
-/// Deadlines by the thousand on one loop, at constant cost each and with one libevent timer for all.
+/// Thousands of deadlines on one loop, at constant cost each, with one libevent timer for all.
 ///
 /// Time is coarse: a deadline is never reached before its time on the loop's clock, and normally within one tick after
-/// it. Ticks are computed from the clock, so lateness does not add up. When thousands come together, each iteration of
-/// the loop reaches a share of them, in the order of their ticks, and what is ready besides has its place between: the
-/// last ones are late by as long as all of that takes. What is due may still be moved or cancelled until it is reached.
-/// An armed deadline keeps its target alive. The timer only runs while something is armed.
+/// it. Ticks are computed from the clock, so lateness does not add up. When thousands of deadlines are due together,
+/// each iteration of the loop reaches a share of them, in the order of their ticks, and serves its other events in
+/// between. The last deadlines are late by the time that all of this takes. A due deadline can still be moved or
+/// cancelled until it is reached. An armed deadline keeps its target alive. The timer runs only while a deadline is
+/// armed.
 ///
-/// After a jump of the clock, as when the process was stopped or its container frozen, no deadline is reached for a while
-/// (`EventLoop.Jump`): what came meanwhile still lies in the sockets' buffers, and is read first.
+/// After a jump of the clock, as when the process was stopped or its container frozen, no deadline is reached for a
+/// while (`EventLoop.Jump`): the bytes that arrived meanwhile still lie in the sockets' buffers, and are read first.
 ///
 /// ```
 /// idle ─arm→ ticking ─tick with nothing due→ ticking;  nothing armed at a tick or behind a share→ idle
@@ -29,24 +31,25 @@ open class DeadlineTarget {
 ///               └─tick behind a jump→ pausing ─tick, the pause is over→ ticking
 /// ```
 public final class DeadlineWheel {
-    /// How coarse it is, and how large.
+    /// The wheel's tick and size.
     public enum Settings {
-        /// 100 ms, in nanoseconds: timeouts are given in seconds, and ten wake-ups a second cost nothing.
+        /// 100 ms, in nanoseconds. Timeouts are given in seconds, and ten wake-ups a second cost next to nothing.
         public static let tick: Int64 = 100_000_000
-        /// 51 s per turn: most timeouts fire in their first.
+        /// 51 s per turn: most timeouts fire in their first turn.
         static let rings = 512
-        /// Reached in one iteration: some 0.3 ms, if each of them is answered 408. Others wait no longer for these.
+        /// The number of deadlines reached in one iteration. Other events wait no longer than this takes: about 0.3 ms
+        /// if every deadline is answered with 408.
         static let share = 16
     }
 
-    /// Without the run-time exclusivity check: the wheel calls no other code, and what it held is released outside it.
+    /// No run-time exclusivity check: the wheel calls no other code, and targets are released outside of its methods.
     @exclusivity(unchecked) private var wheel = Wheel<DeadlineTarget>(ringCount: Settings.rings)
     private var timer: Timer?
-    /// Whether a job is posted that reaches a share of what is due.
+    /// Whether a job is posted that will reach a share of the due deadlines.
     private var isSharing = false
-    /// When it last turned, in nanoseconds of the loop's clock.
+    /// The time of the last turn, in nanoseconds of the loop's clock.
     private var lastTurn: Int64 = 0
-    /// Until when no deadline is reached, since the clock jumped; `nil` if it did not.
+    /// No deadline is reached before this time, since the clock jumped; `nil` if it did not.
     private var pausesUntil: Int64?
     /// The loop owns its wheel.
     private unowned let loop: EventLoop
@@ -57,7 +60,7 @@ public final class DeadlineWheel {
         origin = loop.now
     }
 
-    /// How many are armed.
+    /// The number of armed deadlines.
     public var count: Int { unsafe wheel.count }
 
     /// Lets `target.deadlineReached()` be called once `time` (nanoseconds like `EventLoop.now`) has come.
@@ -77,19 +80,19 @@ public final class DeadlineWheel {
         arm(target, at: later(delay))
     }
 
-    /// Moves an armed deadline; false if it has ended.
+    /// Moves an armed deadline; returns false if the deadline has ended.
     @discardableResult
     public func move(_ deadline: Deadline, to time: Int64) -> Bool {
         unsafe wheel.move(deadline, to: tick(after: time))
     }
 
-    /// Disarms and forgets; does nothing if it has ended.
+    /// Disarms a deadline; does nothing if it has ended.
     public func cancel(_ deadline: Deadline) {
-        // Taken out first, so that whatever ends with it finds the wheel at rest.
+        // `remove` returns the target, so that code in the target's `deinit` runs when the wheel is no longer in use.
         _ = unsafe wheel.remove(deadline)
     }
 
-    /// Releases all targets: they keep the loop, which keeps this wheel.
+    /// Releases all targets. A target can keep the loop alive, and the loop keeps this wheel.
     func loopEnds() {
         timer = nil
         var former = Wheel<DeadlineTarget>(ringCount: Settings.rings)
@@ -103,14 +106,14 @@ public final class DeadlineWheel {
     }
 
     /// Notes a turn.
-    /// - Returns: whether the clock has jumped since the one before, or before that, and the sockets come first.
+    /// - Returns: whether the sockets come first, since the clock jumped in the last turn or during the present pause.
     private func isPausing() -> Bool {
         let now = loop.now
         let jumped = now - lastTurn >= EventLoop.Jump.least
         lastTurn = now
         if let until = pausesUntil {
             guard now >= until else { return true }
-            // Not once more: where each iteration takes as long as a jump, deadlines are reached all the same.
+            // Do not pause again at once: deadlines must be reached even if every iteration takes as long as a jump.
             pausesUntil = nil
             return false
         }
@@ -126,10 +129,10 @@ public final class DeadlineWheel {
 
     private func reachShare() {
         isSharing = false
-        // Stopped since the last turn: the next one notices, and what is due waits for it.
+        // The process was stopped after the last turn. The next turn notices the jump; the due deadlines wait for it.
         guard pausesUntil == nil, loop.now - lastTurn < EventLoop.Jump.least else { return }
         var left = Settings.share
-        // A finished loop reaches nothing more, though it runs the job.
+        // A finished loop still runs this job, but reaches no more deadlines.
         while left > 0, !loop.isFinished, let (deadline, target) = unsafe wheel.nextDue() {
             left -= 1
             if let again = target.deadlineReached() {

@@ -1,16 +1,16 @@
 import Glibc
 
-/// One open file descriptor with one owner, closed when the owner lets go of it.
+/// One open file descriptor with one owner. Dropping the value closes the descriptor.
 public struct Descriptor: ~Copyable, Sendable {
-    /// For calls only; it stays this value's to close.
+    /// For system calls only: this value still closes the descriptor.
     public let rawValue: Int32
 
-    /// Takes over `rawValue`, which must be open and must belong to nobody else.
+    /// Takes over `rawValue`, which must be open and must have no other owner.
     public init(adopting rawValue: Int32) {
         self.rawValue = rawValue
     }
 
-    /// Hands the descriptor over to the caller, who closes it from now on.
+    /// Hands the descriptor over to the caller, which must close it.
     public consuming func take() -> Int32 {
         let rawValue = rawValue
         discard self
@@ -19,7 +19,7 @@ public struct Descriptor: ~Copyable, Sendable {
 
     deinit { _ = Glibc.close(rawValue) }
 
-    /// A new non-blocking stream socket for addresses like `address`, closed in programs started from here.
+    /// A new non-blocking stream socket of the family of `address`. Programs started by this one do not inherit it.
     static func stream(for address: SocketAddress) throws(SystemError) -> Descriptor {
         let type = Int32(SOCK_STREAM.rawValue | SOCK_NONBLOCK.rawValue | SOCK_CLOEXEC.rawValue)
         let number = Glibc.socket(address.family, type, 0)
@@ -29,13 +29,13 @@ public struct Descriptor: ~Copyable, Sendable {
 
     /// Another descriptor of the same open file.
     init(duplicating number: Int32) throws(SystemError) {
-        // 0: any number will do. F_DUPFD_CLOEXEC also for programs started from here.
+        // 0: any number is accepted. `F_DUPFD_CLOEXEC`: programs started by this one do not inherit the descriptor.
         let copy = fcntl(number, F_DUPFD_CLOEXEC, 0)
         guard copy >= 0 else { throw .last(.duplicate) }
         self.init(adopting: copy)
     }
 
-    /// Gives a socket its address; if not, `errno` says why.
+    /// Binds a socket to `address`; on failure `errno` holds the reason.
     func bind(to address: SocketAddress) -> Bool {
         let number = rawValue
         return unsafe address.withMemory { unsafe Glibc.bind(number, $0, $1) } == 0

@@ -2,31 +2,37 @@ public import Bytes
 import CLibevent
 import Glibc
 
-/// Who puts work off until other sockets have been read (`EventLoop.afterReading`).
+/// An object that puts work off until other sockets have been read (`EventLoop.afterReading`).
 public protocol IterationReader: AnyObject {
-    /// Now they have been. On the loop's thread.
+    /// Called on the loop's thread when the other sockets have been read.
     func socketsWereRead()
 }
 
-/// One thread's engine: a libevent base with its timers, signals, sockets and mailbox.
+/// The event loop of one thread: a libevent base with its timers, signals, sockets and mailbox.
 ///
-/// A loop and everything made on it belong to the thread that runs it. They are not `Sendable`, so the compiler keeps
-/// them there and nothing here takes a lock; other threads hold the loop's `handle`. An iteration waits for readiness,
-/// runs what is due, among it a batch of posted jobs if another thread rang for it, then what was put off until the
-/// sockets have been read (`afterReading`), then the jobs that only this loop has posted, then what waits for its end
-/// (`Socket.iterationEnds`, `atIterationEnd`), and closes what has ended (`ClosingQueue`).
+/// A loop and all objects made on it belong to the thread that runs the loop. They are not `Sendable`, so the compiler
+/// keeps them on that thread and they take no locks; other threads hold the loop's `handle`. An iteration does this, in
+/// this order:
+/// 1. It waits for events.
+/// 2. It calls the watches of ready sockets and due timers, and runs a batch of posted jobs if another thread rang.
+/// 3. It tells the readers that the sockets have been read (`afterReading`).
+/// 4. It runs the jobs that only this loop has posted, for which no other thread rang.
+/// 5. It calls `Socket.iterationEnds` and the hooks of `atIterationEnd`.
+/// 6. It closes ended sockets (`ClosingQueue`).
 @safe public final class EventLoop {
     /// The loop as seen from other threads.
     public let handle: LoopHandle
     let base: OpaquePointer
 
-    // Read several times per request from other modules, where only a run-time check could rule out a concurrent write.
-    // There is none: they are numbers, written only by `readClocks` and `run`, which call no other code meanwhile.
+    // No run-time exclusivity check. Other modules read these fields several times per request, and only a run-time
+    // check could rule out a concurrent write there. None can occur: the fields are numbers, and only `readClocks` and
+    // `run` write them, which call no other code meanwhile.
     @exclusivity(unchecked) @usableFromInline var clockIsFresh = false
     @exclusivity(unchecked) @usableFromInline var monotonic: Int64 = 0
     @exclusivity(unchecked) @usableFromInline var wallClock: Int64 = 0
     @exclusivity(unchecked) @usableFromInline var wallClockMillis: Int64 = 0
-    /// How far the wall clock is ahead of the monotonic one, and until when, on the latter, that is believed.
+    /// How far the wall clock is ahead of the monotonic clock. The value is used until `leadHoldsUntil` on the
+    /// monotonic clock.
     @exclusivity(unchecked) private var wallClockLead: Int64 = 0
     @exclusivity(unchecked) private var leadHoldsUntil = Int64.min
     private let iterations = DurationHistogram()
@@ -34,7 +40,7 @@ public protocol IterationReader: AnyObject {
     private var wakeUp: Watch?
     private var batch: [LoopHandle.Parcel] = []
     private var hooks: [() -> Void] = []
-    /// What was put off until the sockets have been read.
+    /// The readers that wait until the sockets have been read.
     private let readers = Exclusive<[any IterationReader]>([])
     /// Sockets whose `iterationEnds()` is to be called.
     private let socketsToTell = Exclusive<[Socket]>([])
@@ -42,26 +48,26 @@ public protocol IterationReader: AnyObject {
     private var isRunning = false
     private(set) var isFinished = false
 
-    /// Pending timers keep alive here; see `Timer`.
+    /// Keeps pending timers alive; see `Timer`.
     var timers: [ObjectIdentifier: Timer] = [:]
     var signals: [ObjectIdentifier: SignalWatch] = [:]
-    /// Those that are being asked keep alive here; see `NameServers`.
+    /// Keeps name servers with open questions alive; see `NameServers`.
     var nameServers: [ObjectIdentifier: NameServers] = [:]
 
     private var wheel: DeadlineWheel?
 
-    /// A loop of the calling thread, to be run there.
+    /// Makes a loop for the calling thread, which must run it.
     /// - Throws: if no descriptor or no memory is left.
     public convenience init() throws(SystemError) {
         try self.init(handle: LoopHandle())
         handle.claim()
     }
 
-    /// A loop of the thread that will `claim` it.
+    /// Makes a loop for the thread that will `claim` its handle.
     init(handle: LoopHandle) throws(SystemError) {
         guard let configuration = unsafe event_config_new() else { throw SystemError(.eventBase, code: ENOMEM) }
         defer { unsafe event_config_free(configuration) }
-        // Only the mailbox crosses threads, and it has its own lock.
+        // `EVENT_BASE_FLAG_NOLOCK`, since only the mailbox crosses threads, and the mailbox has its own lock.
         let flags = UInt32(EVENT_BASE_FLAG_NOLOCK.rawValue | EVENT_BASE_FLAG_IGNORE_ENV.rawValue)
         _ = unsafe event_config_set_flag(configuration, Int32(flags))
         guard let base = unsafe event_base_new_with_config(configuration) else { throw .last(.eventBase) }
@@ -75,8 +81,8 @@ public protocol IterationReader: AnyObject {
     }
 
     deinit {
-        // Nothing but this loop's own watches can be left: sockets, listeners and resolvers keep their loop alive.
-        // Jobs still posted are dropped with the handle.
+        // Only this loop's own watches can be left: sockets, listeners and resolvers keep their loop alive. Jobs that
+        // are still posted are dropped with the handle.
         for timer in timers.values { timer.loopEnds() }
         for signal in signals.values { signal.loopEnds() }
         handle.beginClosing()
@@ -90,7 +96,7 @@ public protocol IterationReader: AnyObject {
 // MARK: Running
 
 extension EventLoop {
-    /// Runs on the calling thread until `stop`. May be run again afterwards.
+    /// Runs the loop on the calling thread until `stop`. It may be run again afterwards.
     public func run() {
         precondition(!isFinished, "a finished loop was run")
         handle.claim()
@@ -106,7 +112,7 @@ extension EventLoop {
             if hasSocketsToTell { tellSockets() }
             if !hooks.isEmpty { runHooks() }
             closing.iterationEnds()
-            // Where nobody asked for the time, next to nothing was done.
+            // If no code asked for the time, the iteration did next to nothing, and is not counted.
             if unsafe clockIsFresh { countIteration() }
         }
         closing.closeAll()
@@ -115,45 +121,47 @@ extension EventLoop {
         handle.forgetStop()
     }
 
-    /// Lets `run` return once the current iteration has ended.
+    /// Makes `run` return when the current iteration has ended.
     public func stop() { handle.stop() }
 
-    /// Runs `hook` once at the end of the current iteration, after its jobs: the place to flush what gathered
-    /// meanwhile. A hook added by a hook runs at the end of the next iteration, which then does not wait.
+    /// Runs `hook` once at the end of the current iteration, after its jobs. Use it to write output that was gathered
+    /// during the iteration. A hook added by a hook runs at the end of the next iteration, which then does not wait.
     public func atIterationEnd(_ hook: @escaping () -> Void) { hooks.append(hook) }
 
-    /// Calls `reader.socketsWereRead()` once when the sockets that are ready in this iteration have been read, or those
-    /// that come before another loop's bell: before any posted job runs. On the loop's thread.
+    /// Calls `reader.socketsWereRead()` once, when the ready sockets of this iteration have been read and before any
+    /// posted job runs. If another loop rings, only the sockets ahead of its bell have been read by then. On the loop's
+    /// thread.
     public func afterReading(_ reader: any IterationReader) { readers.use { $0.append(reader) } }
 
     /// Calls `socket.iterationEnds()` once at the end of the current iteration, before the hooks and without a closure.
     func callAtIterationEnd(_ socket: Socket) { socketsToTell.use { $0.append(socket) } }
 
-    /// Closes a socket's descriptor that is no longer watched, now or in one of the next iterations.
+    /// Closes the descriptor of a socket that is no longer watched, now or in one of the next iterations.
     func close(_ descriptor: Int32) {
-        // Outside of `run` nothing would come back to it.
+        // Outside of `run` no iteration would come to close it later.
         if isRunning { closing.close(descriptor) } else { _ = Glibc.close(descriptor) }
     }
 
-    /// A socket was made on this loop.
+    /// Notes that a socket was made on this loop.
     func noteOpened() {
         if isRunning { closing.noteOpened() }
     }
 
-    /// Closes some of what waits to be closed, since descriptors are short.
-    /// - Returns: whether there was any.
+    /// Closes some of the descriptors that wait to be closed, since descriptors are short.
+    /// - Returns: whether there were any.
     func freeDescriptors() -> Bool { closing.closeSome() }
 
-    /// Whether so many sockets wait for their end that one more would be left open to its peer for a while, unread. Who
-    /// may end something now or later, such as an idle connection, asks before it does; if the answer is yes, it waits
-    /// a tick (`DeadlineWheel.Settings.tick`) and asks again: the more ask, the more are closed. On the loop's thread.
+    /// Whether so many sockets wait to be closed that one more would stay open to its peer for a while, unread. Ask
+    /// before ending a connection that could also end later, such as an idle one. If the answer is yes, wait a tick
+    /// (`DeadlineWheel.Settings.tick`) and ask again: the more connections ask, the more are closed. On the loop's
+    /// thread.
     public func postponesEnd() -> Bool { closing.postpones(at: now) }
 
     private var hasReaders: Bool { readers.use { !$0.isEmpty } }
     private var hasSocketsToTell: Bool { socketsToTell.use { !$0.isEmpty } }
 
-    /// Ends the loop: refuses new posts, runs those already taken and the hooks, drops timers and signals.
-    /// Called by the loop's thread after `run`, at most once; a `LoopThread` does it by itself.
+    /// Ends the loop: refuses new posts, runs the jobs already posted and the hooks, drops timers and signals. The
+    /// loop's thread calls this after `run`, at most once; a `LoopThread` calls it by itself.
     public func finish() {
         guard !isFinished else { return }
         isFinished = true
@@ -168,23 +176,24 @@ extension EventLoop {
         hooks.removeAll()
         readers.use { $0.removeAll() }
         socketsToTell.use { $0.removeAll() }
-        // What arrives to be released here now was dropped on other threads a moment ago.
+        // These jobs release objects whose last references other threads dropped a moment ago.
         while handle.takeLastBatch(&batch) { runTakenBatch() }
         handle.disown()
     }
 
     private func runBatch() {
         noteBeginning()
-        // Jobs find nothing half done, also where another loop's bell was heard before all sockets were read.
+        // Tell the readers first, so that jobs find no half-done work, even if another loop rang before all sockets
+        // were read.
         if hasReaders { tellReaders() }
         handle.takeBatch(&batch)
         runTakenBatch()
     }
 
     private func runTakenBatch() {
-        // Jobs run and are released one by one in order; what they post lands in the mailbox, not here.
+        // The jobs run in order. A job that they post goes into the mailbox, not into `batch`.
         for parcel in batch { parcel.job() }
-        // A rare burst does not keep its memory forever.
+        // Release the memory of a rare burst.
         batch.removeAll(keepingCapacity: batch.capacity <= 4096)
     }
 
@@ -218,19 +227,20 @@ extension EventLoop {
 // MARK: Time
 
 extension EventLoop {
-    /// When the process is stopped and continued, its container frozen, or its machine suspended, time passes in which
-    /// nothing was read. The kernel then interrupts the wait for sockets without saying which are ready, and the timers
-    /// are found to be due: without a pause, whoever has answered in time would be told to have been too slow.
+    /// A jump of the clock: the process was stopped and continued, its container frozen, or its machine suspended, and
+    /// no socket was read meanwhile. The kernel then interrupts the wait for sockets without saying which are ready,
+    /// and libevent finds the timers due. Without a pause, a peer that has answered in time would be treated as too
+    /// slow.
     enum Jump {
-        /// So late, in nanoseconds, a timer is behind a jump: no iteration takes so long, unless there is far too much to
-        /// do; then it does no harm that the sockets come first.
+        /// A timer that is this late, in nanoseconds, indicates a jump. An iteration takes this long only under far too
+        /// much load; then it does no harm that the sockets come first.
         static let least: Int64 = 500_000_000
-        /// How long timers wait for the sockets behind it, in nanoseconds: some ten thousand are read and served in that
-        /// time, and what they bring reaches other loops.
+        /// How long timers wait for the sockets after a jump, in nanoseconds. In that time about ten thousand sockets
+        /// are read and served, and the jobs that follow from them reach other loops.
         static let pause: Int64 = 500_000_000
     }
 
-    /// Thousands of deadlines; see `DeadlineWheel`.
+    /// The loop's wheel for thousands of deadlines; see `DeadlineWheel`.
     public var deadlines: DeadlineWheel {
         if let wheel { return wheel }
         let made = DeadlineWheel(loop: self)
@@ -240,30 +250,31 @@ extension EventLoop {
 }
 
 extension EventLoop {
-    /// Nanoseconds on the monotonic clock (`CLOCK_MONOTONIC`) when the iteration began. Read when first asked for, which
-    /// is when its first socket is ready, its first timer due, or its batch begins.
+    /// Nanoseconds on the monotonic clock (`CLOCK_MONOTONIC`) when the iteration began. The clock is read at the first
+    /// use in an iteration: when its first socket is ready, its first timer is due, or its batch begins.
     @inlinable public var now: Int64 {
         if unsafe !clockIsFresh { readClocks() }
         return unsafe monotonic
     }
 
-    /// Seconds since 1970 by the wall clock, of the same moment as `now`.
+    /// Seconds since 1970 by the wall clock, at the same moment as `now`.
     @inlinable public var wallClockSeconds: Int64 {
         if unsafe !clockIsFresh { readClocks() }
         return unsafe wallClock
     }
 
-    /// Milliseconds since 1970 by the wall clock, of the same moment as `now`.
+    /// Milliseconds since 1970 by the wall clock, at the same moment as `now`.
     @inlinable public var wallClockMilliseconds: Int64 {
         if unsafe !clockIsFresh { readClocks() }
         return unsafe wallClockMillis
     }
 
-    /// How long iterations took, from when the wait for something to do was over until they had done it. On the loop's
-    /// thread.
+    /// The durations of iterations, from the end of the wait for events to the end of the iteration's work. On the
+    /// loop's thread.
     public var iterationTimes: DurationCounts { iterations.read() }
 
-    /// The wait is over: something is called that may take its time before it asks for it.
+    /// Reads the clocks at the end of the wait for events, since the callback may run for a while before it asks for
+    /// `now`.
     @inline(__always)
     func noteBeginning() {
         if unsafe !clockIsFresh { readClocks() }
@@ -273,11 +284,11 @@ extension EventLoop {
         iterations.add(nanoseconds: UInt64(max(0, unsafe read(CLOCK_MONOTONIC) - monotonic)))
     }
 
-    /// How long the wall clock is taken to keep its distance from the monotonic one, in nanoseconds: it is set seldom. So
-    /// a busy loop reads a clock twice an iteration, at each end.
+    /// How long `wallClockLead` is taken as valid, in nanoseconds: the wall clock is set seldom. So a busy loop reads a
+    /// clock only twice in an iteration, at its beginning and at its end.
     private static let leadHolds: Int64 = 10_000_000
 
-    /// Reads how far the wall clock is ahead; again, where the thread was held up between the two readings.
+    /// Reads how far the wall clock is ahead. Repeats if the thread was held up between the two readings.
     private func readLead(at now: Int64) {
         var before = now
         for _ in 0..<4 {

@@ -2,12 +2,12 @@ import CLibevent
 import Glibc
 import Synchronization
 
-/// What libevent does where it cannot go on.
+/// The program's reaction to fatal errors of libevent.
 public enum FatalErrors {
     private static let status = Atomic<Int32>(1)
 
-    /// Where libevent cannot go on, which it does not report to its caller (no descriptors for a new loop, say), the
-    /// process ends with `status`, after it has said why (`LibeventMessages`). To be called before there are loops.
+    /// Makes the process exit with `status`, after a message (`LibeventMessages`), on an error that libevent cannot
+    /// survive and does not report to its caller, such as no descriptors for a new loop. Call this before loops exist.
     public static func setExitStatus(_ status: Int32) {
         Self.status.store(status, ordering: .relaxed)
         event_set_fatal_callback { _ in
@@ -15,7 +15,7 @@ public enum FatalErrors {
                 .fatal,
                 "libevent cannot go on; if there are too many open files, raise their limit (ulimit -n, or LimitNOFILE under systemd)"
             )
-            // Not `exit`, which waits for what other threads may hold.
+            // Do not use `exit`: it waits for locks that other threads may hold.
             _exit(FatalErrors.status.load(ordering: .relaxed))
         }
     }

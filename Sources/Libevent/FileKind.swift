@@ -1,11 +1,11 @@
 import Glibc
 
-/// What kind of file is behind an open descriptor, as far as it matters for writing.
+/// The kind of file behind an open descriptor, as far as it matters for writing.
 enum FileKind {
-    /// Takes everything, as fast as the disk does.
+    /// A file on a disk: takes all bytes, as fast as the disk does.
     case disk
     case socket
-    /// A pipe, a terminal: takes as much as its reader leaves room for.
+    /// A pipe or a terminal: takes as many bytes as its reader leaves room for.
     case stream
 
     init(_ number: Int32) {
@@ -23,15 +23,16 @@ enum FileKind {
 }
 
 extension Descriptor {
-    /// What `number` writes to, opened once more: those who share `number` still wait when it is full, the new one does
-    /// not. Fails for sockets, without `/proc`, if another user owns it, and for a pipe without a reader.
+    /// Opens the file behind `number` once more, non-blocking. Programs that share `number` still wait when the file is
+    /// full; the new descriptor does not. Fails for sockets, without `/proc`, if another user owns the file, and for a
+    /// pipe without a reader.
     init(reopening number: Int32) throws(SystemError) {
         let own = unsafe open("/proc/self/fd/\(number)", O_WRONLY | O_APPEND | O_NONBLOCK | O_NOCTTY | O_CLOEXEC)
         guard own >= 0 else { throw .last(.open) }
         self.init(adopting: own)
     }
 
-    /// Whether it takes bytes, or reports an error, now or until `deadline`.
+    /// Whether the file takes bytes, or reports an error, now or until `deadline`.
     func isWritable(until deadline: ContinuousClock.Instant? = nil) -> Bool {
         let patience = deadline.map { max(.zero, $0 - .now) / .milliseconds(1) } ?? 0
         var target = pollfd(fd: rawValue, events: Int16(POLLOUT), revents: 0)

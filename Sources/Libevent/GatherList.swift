@@ -2,22 +2,22 @@ public import Bytes
 import Glibc
 
 /// The pieces of one gathering write. A list is filled, written and emptied again and again without allocating, so one
-/// a loop is enough. It keeps what the pieces point into alive until emptied.
+/// list per loop is enough. The list keeps the memory of its pieces alive until emptied.
 @safe public final class GatherList {
-    /// How many pieces fit in. The kernel would take 1024; more than this rarely fit into a socket's buffer.
+    /// The number of pieces that fit. The kernel would take 1024, but more than 64 rarely fit into a socket's buffer.
     public static let capacity = 64
 
-    /// The first place is left free for a piece that is only borrowed for one call.
+    /// The first place stays free for a piece that is borrowed for one call only.
     private let vectors: UnsafeMutablePointer<iovec>
-    // Without checks of exclusive access at run time, a dozen for each write: what they would find cannot be, since
-    // nothing here calls out while it changes the list.
+    // No checks of exclusive access at run time, which would be a dozen for each write. No overlapping access can
+    // occur, since the list calls no other code while it changes.
     /// `vectors[i + 1]` points into `pieces[i]`, whose chunk never moves.
     @exclusivity(unchecked) private var pieces: [ByteSlice] = []
     @exclusivity(unchecked) private var bytes = 0
-    /// Where slices are gathered before it is known how much of them is offered.
+    /// Memory lent by `withSlices`.
     @exclusivity(unchecked) @usableFromInline var slices: [ByteSlice] = []
 
-    /// Bytes of all pieces.
+    /// The number of bytes in all pieces.
     public var byteCount: Int { unsafe bytes }
 
     /// An empty list with room for `capacity` pieces.
@@ -28,33 +28,33 @@ import Glibc
 
     deinit { unsafe vectors.deallocate() }
 
-    /// Pieces.
+    /// The number of pieces.
     public var count: Int { unsafe pieces.count }
     public var isEmpty: Bool { unsafe pieces.isEmpty }
     public var isFull: Bool { unsafe pieces.count == Self.capacity }
 
-    /// Adds a piece; the list must not be full. An empty piece is left out.
+    /// Adds a piece; the list must not be full. An empty piece is ignored.
     public func append(_ piece: ByteSlice) {
         precondition(!isFull, "a piece too many")
         guard !piece.isEmpty else { return }
         unsafe pieces.append(piece)
         unsafe self.bytes += piece.count
         unsafe piece.span.withUnsafeBytes { bytes in
-            // Outlives the closure: the chunk's memory does not move, and `pieces` keeps the chunk.
+            // The pointer outlives the closure: the chunk's memory does not move, and `pieces` keeps the chunk alive.
             unsafe vectors[pieces.count] = iovec(
                 iov_base: UnsafeMutableRawPointer(mutating: bytes.baseAddress), iov_len: bytes.count)
         }
     }
 
-    /// Lets go of the pieces; the memory for the next ones stays.
+    /// Releases the pieces but keeps the list's memory for the next ones.
     public func removeAll() {
         guard unsafe !pieces.isEmpty else { return }
         unsafe pieces.removeAll(keepingCapacity: true)
         unsafe bytes = 0
     }
 
-    /// Lends `body` an empty array with room: a place for slices before it is known how much of them goes into the
-    /// list.
+    /// Lends `body` an empty array with reserved memory. `body` gathers slices in it before it is known how many of
+    /// them go into the list.
     @inlinable
     public func withSlices<Result>(_ body: (inout [ByteSlice]) -> Result) -> Result {
         var lent: [ByteSlice] = []
@@ -70,7 +70,7 @@ import Glibc
         for piece in unsafe pieces { buffer.append(piece) }
     }
 
-    /// All pieces after `head`, for one call of `body`.
+    /// Calls `body` with `head` and all pieces. The vectors are valid only during the call.
     func withVectors<Result>(
         after head: UnsafeRawBufferPointer, _ body: (UnsafeMutablePointer<iovec>, Int) -> Result
     ) -> Result {

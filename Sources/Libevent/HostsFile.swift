@@ -1,14 +1,14 @@
-/// What hosts(5) says of names: an address and its names in each line.
+/// The names in hosts(5): each line has an address and its names.
 ///
-/// Nothing is made of the text before a name is looked up: the files that block advertisements have a hundred thousand
-/// lines, and a loop answers no client while it makes a table of them. A look through such a file takes a few milliseconds.
+/// The text is searched only when a name is looked up. The files that block advertisements have a hundred thousand lines,
+/// and a loop answers no client while it makes a table of them. Searching such a file takes a few milliseconds.
 struct HostsFile {
     private let text: [UInt8]
 
-    /// - Parameter text: of the file.
+    /// - Parameter text: the text of the file.
     init(_ text: [UInt8]) { self.text = text }
 
-    /// The addresses of `name`, in the order of the file; without ports.
+    /// The addresses of `name`, in the order of the file, without ports.
     /// - Parameter name: in lower case.
     func addresses(of name: String) -> [SocketAddress] {
         let wanted = Array((name.hasSuffix(".") ? name.dropLast() : name[...]).utf8)

@@ -1,12 +1,12 @@
 import Glibc
 
-/// A socket that listens already when the program starts, handed over by its service manager (sd_listen_fds(3)), for
-/// the listeners of one loop or of several, which all accept from its one queue.
+/// A socket that already listens when the program starts, passed by the service manager (sd_listen_fds(3)). The
+/// listeners of one or several loops all accept from its single queue.
 ///
-/// The manager keeps it open as well: whoever connects while the program is not there, or is being started anew, waits
-/// in that queue. So a path in the file system is not ours to remove. Immutable, so any thread may hold it.
+/// The service manager keeps the socket open as well: a client that connects while the program is stopped or restarting
+/// waits in that queue. So this program must not remove a Unix socket's path. Immutable, so any thread may hold it.
 public final class InheritedListener: Sendable {
-    /// Why what was handed over cannot be used.
+    /// The reason why a passed socket cannot be used.
     public enum Failure: Error, Sendable, CustomStringConvertible {
         case notOpen(descriptor: Int32)
         case notListening(descriptor: Int32)
@@ -26,20 +26,20 @@ public final class InheritedListener: Sendable {
         }
     }
 
-    /// Where it listens.
+    /// The address that the socket listens on.
     public let address: SocketAddress
     private let descriptor: Descriptor
 
-    /// Behind the standard ones.
+    /// The first descriptor after the standard ones (`SD_LISTEN_FDS_START`).
     private static let firstDescriptor: Int32 = 3
 
-    /// Takes all that were handed over to this process, and removes the variables that say so: they do not mean
-    /// programs started from here. To be called once, while there is one thread.
-    /// - Throws: if something else was handed over.
+    /// Takes all sockets passed to this process, and removes the `LISTEN_` variables, which are not meant for programs
+    /// that this one starts. Call this once, while there is one thread.
+    /// - Throws: if a passed descriptor is not a listening stream socket.
     public static func takeAll() throws(Failure) -> [InheritedListener] {
         let (process, count) = (take("LISTEN_PID"), take("LISTEN_FDS"))
         _ = take("LISTEN_FDNAMES")
-        // Not for us: it went to a program that started us.
+        // Otherwise the sockets were passed to the program that started this one.
         guard let process, Int32(process) == getpid(), let count = count.flatMap({ Int32($0) }), count > 0 else {
             return []
         }
@@ -62,7 +62,7 @@ public final class InheritedListener: Sendable {
             fcntl(number, F_SETFL, fcntl(number, F_GETFL) | O_NONBLOCK) == 0
         else { throw .notListening(descriptor: number) }
         self.address = address
-        // As where we bind ourselves. Accepted connections inherit it.
+        // As for sockets that `Listener` binds. Accepted connections inherit the option.
         if address.port != nil { try? descriptor.setOption(Int32(IPPROTO_TCP), TCP_NODELAY, 1) }
     }
 

@@ -1,14 +1,14 @@
 import Glibc
 
-/// A file of the system, such as one by which the kernel tells something, under `/proc` or `/sys`.
+/// A small file of the system, such as one under `/proc` or `/sys` through which the kernel reports something.
 enum KernelFile {
-    /// Such a file has a few lines.
+    /// Such a file has only a few lines.
     private static let mostBytes = 64 << 10
 
-    /// All of it; `nil` if there is no such file, or it may not be read.
+    /// The whole text of the file; `nil` if there is no such file, or it may not be read.
     static func text(of path: String) -> String? { text(of: path, most: mostBytes) }
 
-    /// - Parameter most: how many bytes are read.
+    /// - Parameter most: the largest number of bytes to read.
     static func text(of path: String, most: Int) -> String? {
         bytes(of: path, most: most).map { String(decoding: $0, as: UTF8.self) }
     }

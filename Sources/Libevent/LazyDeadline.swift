@@ -1,36 +1,37 @@
-/// The one deadline of a connection, which moves with every byte but is looked at only now and then.
+/// The one deadline of a connection. It moves with every byte but is looked at only now and then.
 ///
-/// Moving it later only notes the time; the wheel finds out when the old time comes. So activity costs two stores and
-/// no call, since all of this is inlinable. `Kind` says what is waited for.
+/// Moving the deadline later only notes the time; the wheel finds out when the old time comes. So activity costs two
+/// stores and no call, since all methods are inlinable. `Kind` names the awaited event.
 ///
-/// What changes it consumes a copy and gives the new value, as in `deadline = deadline.awaiting(…)`: if other code might
-/// be called while the value stands open in an object's property, each use of that property would have its exclusivity
-/// checked at run time. Only `clear` changes it in place.
+/// The methods that change the deadline consume a copy and return the new value, for assignments such as
+/// `deadline = deadline.awaiting(…)`. If they changed an object's property in place, other code might be called
+/// meanwhile, so each use of the property would have its exclusivity checked at run time. Only `clear` changes the
+/// value in place.
 public struct LazyDeadline<Kind> {
-    /// What a call from the wheel means.
+    /// The meaning of a call from the wheel.
     public enum Reached {
         case due(Kind)
-        /// Not yet: arm again for this time (nanoseconds like `EventLoop.now`).
+        /// Not due yet: arm again for this time (nanoseconds like `EventLoop.now`).
         case later(Int64)
-        /// Nothing is waited for now.
+        /// No event is awaited now.
         case nothing
     }
 
     @usableFromInline var deadline = Deadline.none
     @usableFromInline var kind: Kind?
     @usableFromInline var dueAt = Int64.max
-    /// When the wheel will call; `.max` while it will not.
+    /// The time at which the wheel will call; `.max` if the deadline is not armed.
     @usableFromInline var armedAt = Int64.max
 
     @inlinable public init() {}
 
-    /// What is waited for, if anything.
+    /// The awaited event, if any.
     @inlinable public var waitsFor: Kind? { kind }
 
-    /// Until when (nanoseconds like `EventLoop.now`); `.max` if for nothing.
+    /// The time until which the event is awaited (nanoseconds like `EventLoop.now`); `.max` if no event is awaited.
     @inlinable public var time: Int64 { dueAt }
 
-    /// The deadline by which `kind` is waited for, until `time`.
+    /// The deadline that awaits `kind` until `time`.
     @inlinable
     public consuming func awaiting(
         _ kind: Kind, until time: Int64, for target: DeadlineTarget, on wheel: DeadlineWheel
@@ -48,21 +49,21 @@ public struct LazyDeadline<Kind> {
         return self
     }
 
-    /// The deadline by which nothing is waited for. The wheel has released the target.
+    /// The deadline that awaits no event. The wheel has released the target.
     @inlinable
     public consuming func cancelled(on wheel: DeadlineWheel) -> Self {
         if armedAt != .max { wheel.cancel(deadline) }
         return Self()
     }
 
-    /// Nothing is waited for; what is armed runs out by itself.
+    /// Stops awaiting the event. A deadline that is armed in the wheel runs out by itself.
     @inlinable
     public mutating func clear() {
         kind = nil
         dueAt = .max
     }
 
-    /// The wheel has called: what that means, and the deadline that is left. Return the time of `later` to the wheel,
+    /// The meaning of a call from the wheel, and the remaining deadline. Return the time of `later` to the wheel,
     /// otherwise `nil`.
     @inlinable
     public consuming func reached(at now: Int64) -> (Reached, left: Self) {

@@ -1,16 +1,17 @@
 import CLibevent
 import Glibc
 
-/// What libevent has to say beside what it answers its callers, such as that the kernel refused to watch a descriptor.
+/// libevent's messages beyond the results that its callers get, for example that the kernel refused to watch a
+/// descriptor.
 ///
-/// By itself it writes that to standard error and waits for whoever reads there: a loop would stand still with all its
-/// clients.
+/// By default libevent writes them to standard error and waits for the reader of standard error: a loop would stand
+/// still with all its clients.
 public enum LibeventMessages {
-    /// How grave a message is, as far as it makes a difference to what follows.
+    /// The severity of a message, as far as it makes a difference to the program.
     public enum Severity: Sendable {
         /// The program goes on.
         case warning
-        /// The program ends after it.
+        /// The program ends after the message.
         case fatal
     }
 
@@ -19,8 +20,8 @@ public enum LibeventMessages {
 
     private static let receiver = Lock<Receiver?>(nil)
 
-    /// From now on `receiver` is told, on the thread of the loop that is concerned; it must not wait. To be called
-    /// before there are loops.
+    /// From now on `receiver` gets each message, on the thread of the loop that caused it; it must not wait. Call this
+    /// before loops exist.
     public static func send(to receiver: @escaping Receiver) {
         Self.receiver.withLock { $0 = receiver }
         unsafe event_set_log_callback { severity, text in
@@ -29,8 +30,8 @@ public enum LibeventMessages {
         }
     }
 
-    /// Writes to standard error where nobody receives messages: then it is a command, of which nobody waits for
-    /// anything else.
+    /// Writes to standard error if no receiver is set. The program is then a command without clients that could wait
+    /// for it.
     static func tell(_ severity: Severity, _ text: String) {
         if let receiver = receiver.withLock({ $0 }) { return receiver(severity, text) }
         let line = text + "\n"

@@ -1,22 +1,23 @@
 import Glibc
 
-/// Lines for the reader of standard error, from any thread. Writing never waits: what cannot be taken at once is lost.
+/// Writes lines to standard error, or to another descriptor, from any thread. Writing never waits: a line that the file
+/// does not take at once is lost.
 ///
-/// A pipe that nobody reads fills up, and an event loop that waited there would stand still with all its clients.
-/// `O_NONBLOCK` belongs to the open file, which other programs may share (a shell, whoever else writes to the log), so
-/// it is set on one of our own.
+/// A pipe that no program reads fills up, and an event loop that waited there would stand still with all its clients.
+/// `O_NONBLOCK` belongs to the open file, which other programs may share (a shell, or another writer of the log), so it
+/// is set on an open file of this program's own.
 public final class LineOutput: Sendable {
-    /// The longest line in bytes: what a pipe takes whole or not at all (`PIPE_BUF`), so that lines of several threads
-    /// do not mix. A longer one is clipped.
+    /// The longest line in bytes (`PIPE_BUF`). A pipe takes a line of this length whole or not at all, so that lines of
+    /// several threads do not mix. A longer line is clipped.
     public static let longest = Int(PIPE_BUF)
     private static let clippedEnd = "…\n"
 
     private enum Way {
-        /// A file takes anything, and an open file of our own does not wait.
+        /// `write`: a disk takes all bytes, and a reopened file is non-blocking.
         case write
         case send
-        /// If the file cannot be opened again: a pipe that can be written to has room for a line as long as nobody else
-        /// writes.
+        /// Poll, then write, if the file cannot be reopened: a pipe that can be written to has room for a line as long
+        /// as no other thread or program writes.
         case ask
     }
 
@@ -24,8 +25,8 @@ public final class LineOutput: Sendable {
     private let way: Way
     private let turn = Lock(())
 
-    /// - Parameter number: an open descriptor, which stays the caller's.
-    /// - Throws: if `number` is not open, or no descriptor is left for one of our own.
+    /// - Parameter number: an open descriptor, which the caller keeps.
+    /// - Throws: if `number` is not open, or no descriptor is left for the duplicate.
     public init(to number: Int32) throws(SystemError) {
         let file = FileKind(number)
         if case .stream = file, let own = try? Descriptor(reopening: number) {
@@ -46,7 +47,7 @@ public final class LineOutput: Sendable {
     public func write(_ line: String) {
         var line = Self.clipped(line)
         line.withUTF8 { bytes in
-            // The kernel reads as many bytes as there are. Nobody is left to tell if it fails.
+            // The kernel only reads the bytes. A failure cannot be reported anywhere.
             switch way {
             case .write: _ = unsafe Glibc.write(descriptor.rawValue, bytes.baseAddress, bytes.count)
             case .send:

@@ -1,24 +1,24 @@
 import Glibc
 
-/// Why an address cannot be listened on.
+/// The reason why an address cannot be listened on.
 public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// What an operator can act on.
+    /// The reasons that an operator can act on.
     public enum Reason: Sendable {
         case addressInUse
         case noPermission
-        /// Not an address of this machine, or an impossible path.
+        /// The address is not one of this machine, or the path is impossible.
         case addressUnavailable
-        /// Something else is at the path, and is left alone.
+        /// A file that is not a socket is at the path, and is left alone.
         case notASocket
         case other
     }
 
-    /// The address that was to be listened on.
+    /// The address to listen on.
     public let address: SocketAddress
     /// The call that failed, with its `errno`.
     public let cause: SystemError
 
-    /// The cause, in the words above.
+    /// The cause as one of the reasons above.
     public var reason: Reason {
         switch cause.code {
         case EADDRINUSE: .addressInUse
@@ -33,7 +33,7 @@ public struct ListenError: Error, Hashable, Sendable, CustomStringConvertible {
 
     private var isPath: Bool { if case .unix = address { true } else { false } }
 
-    /// What to do about it.
+    /// Advice for the operator.
     private var advice: String {
         switch reason {
         case .addressInUse: "; stop the program that is using it, or choose another address"

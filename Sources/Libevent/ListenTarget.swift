@@ -1,16 +1,16 @@
-/// Where the listeners of several loops accept.
+/// The place at which the listeners of several loops accept.
 public enum ListenTarget: Sendable {
-    /// Each listener binds it itself and shares the port (`SO_REUSEPORT`).
+    /// Each listener binds the address itself and shares the port (`SO_REUSEPORT`).
     case port(SocketAddress)
-    /// Bound once; all listeners share it.
+    /// A Unix socket, bound once and shared by all listeners.
     case path(UnixListener, SocketAddress)
-    /// Listens already; all listeners share it.
+    /// A socket that already listens, shared by all listeners.
     case inherited(InheritedListener)
 
-    /// Takes the socket among `inherited` that listens there, if there is one. Otherwise opens a unix socket, or finds
-    /// out whether a port is free, which a listener that shares it would not notice. To be asked before the first
-    /// listener.
-    /// - Throws: where somebody else listens there, or the machine has no such address or may not use it
+    /// Takes the socket among `inherited` that listens on `address`, if there is one. Otherwise opens a Unix socket, or
+    /// tests whether the port is free, which a listener with a shared port would not notice. Call this before making
+    /// the first listener.
+    /// - Throws: if another socket listens there, or the machine lacks the address or may not use it
     ///   (`ListenError.reason`).
     public init(
         _ address: SocketAddress, _ settings: Listener.Settings = Listener.Settings(),
@@ -26,7 +26,7 @@ public enum ListenTarget: Sendable {
         }
     }
 
-    /// Where clients connect.
+    /// The address to which clients connect.
     public var address: SocketAddress {
         switch self {
         case .port(let address), .path(_, let address): address

@@ -1,25 +1,24 @@
 import CLibevent
 import Glibc
 
-/// Accepts connections on one address, on its loop. Dropping it closes it.
+/// Accepts connections on one address, on its loop. Dropping the listener closes it.
 ///
-/// When descriptors run out it stops accepting for a moment and then tries again: the clients wait in the kernel's
-/// queue meanwhile. (Keeping a spare descriptor to accept and turn away with would need it on every loop, and two loops
-/// would take it from each other. A limit on connections below the descriptor limit answers 503 before it comes to
-/// that.)
+/// When descriptors run out, the listener pauses and then tries again; meanwhile the clients wait in the kernel's
+/// queue. (A spare descriptor for accepting and rejecting a client would be needed on every loop, and two loops would
+/// take it from each other. A limit on connections below the descriptor limit answers 503 before descriptors run out.)
 @safe public final class Listener {
-    /// Called on the listener's loop for every connection; it owns the descriptor from then on.
+    /// Called on the listener's loop for every connection; the callee owns the descriptor.
     public typealias Accept = (_ connection: consuming Descriptor, _ peer: SocketAddress) -> Void
 
-    /// How it listens.
+    /// The listener's settings.
     public struct Settings: Sendable {
-        /// Connections the kernel queues; it takes at most `net.core.somaxconn`, 4096 by default.
+        /// The length of the kernel's queue of connections; at most `net.core.somaxconn`, 4096 by default.
         public var backlog: Int32 = 4096
         /// SO_REUSEPORT: each loop has its own listener on the address, and the kernel spreads connections over them.
         public var sharesPort = false
         /// Pause when descriptors run out, in nanoseconds.
         public var retryDelay: Int64 = 100_000_000
-        /// Failures are reported no more often than this, in nanoseconds.
+        /// The shortest time between two reports of failures, in nanoseconds.
         public var reportInterval: Int64 = 1_000_000_000
         /// Permissions of a unix socket's path; `nil` leaves them to the umask.
         public var pathMode: UInt32?
@@ -27,10 +26,10 @@ import Glibc
         public init() {}
     }
 
-    /// Connections accepted, and what comes with them dealt with, before the loop's other work gets its turn.
+    /// The number of connections accepted and handled before the loop's other work gets its turn.
     private static let acceptsPerWakeUp = 64
 
-    /// The address with the port the kernel chose where 0 was asked for.
+    /// The bound address, with the port that the kernel chose if port 0 was asked for.
     public let localAddress: SocketAddress
     public let loop: EventLoop
     private let settings: Settings
@@ -42,17 +41,17 @@ import Glibc
     private var watch: Watch?
     private var retry: Timer?
     private var lastReport: Int64?
-    /// Where it accepts on a unix socket's path; `nil` once closed.
+    /// The shared socket, if the listener accepts on a Unix socket's path; `nil` once closed.
     private var unixListener: UnixListener?
-    /// Whether somebody else keeps the socket open for who accepts next.
+    /// Whether the service manager keeps the socket open for the next program that accepts on it.
     private var isInherited = false
 
     /// Listens on `address` and accepts from the next iteration on.
     /// - Parameters:
-    ///   - inherited: sockets that listen already, of which one may listen there.
+    ///   - inherited: sockets that already listen; one of them may listen on `address`.
     ///   - onFailure: called when accepting fails for lack of descriptors or memory, at most once per `reportInterval`.
-    ///   - accept: gets each connection, non-blocking, and closed unless it is kept.
-    /// - Throws: if somebody listens there without sharing, or this machine lacks the address or may not use it
+    ///   - accept: gets each connection, non-blocking; the connection is closed unless `accept` keeps it.
+    /// - Throws: if another socket listens there without sharing, or this machine lacks the address or may not use it
     ///   (`ListenError.reason`).
     public convenience init(
         _ address: SocketAddress, from inherited: [InheritedListener] = [], on loop: EventLoop,
@@ -70,7 +69,7 @@ import Glibc
         try self.init(target, on: loop, settings: settings, onFailure: onFailure, accept: accept)
     }
 
-    /// Listens at `target` on one of several loops that accept there: `settings` must share the port.
+    /// Listens at `target`, on one of several loops that accept there: `settings` must share the port.
     /// - Throws: as above.
     public convenience init(
         _ target: ListenTarget, on loop: EventLoop, settings: Settings = Settings(),
@@ -96,8 +95,8 @@ import Glibc
         }
     }
 
-    /// Accepts on a socket that listens already; it must be non-blocking.
-    /// - Throws: if it is not a socket, or memory is short. It is closed then.
+    /// Accepts on a socket that already listens; the socket must be non-blocking.
+    /// - Throws: if the descriptor is not a socket, or memory is short. The descriptor is then closed.
     public init(
         adopting descriptor: consuming Descriptor, on loop: EventLoop, settings: Settings = Settings(),
         onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
@@ -115,9 +114,10 @@ import Glibc
 
     deinit { close() }
 
-    /// Finds out whether `address` can be listened on, without sharing: another program that shares its port there,
-    /// which `sharesPort` alone would silently join, is noticed. Not for unix sockets.
-    /// - Throws: if somebody listens there, or this machine lacks the address or may not use it (`ListenError.reason`).
+    /// Tests whether `address` can be listened on, without sharing the port. So the test notices another program that
+    /// shares its port there, which a listener with `sharesPort` would silently join. Not for Unix sockets.
+    /// - Throws: if another socket listens there, or this machine lacks the address or may not use it
+    ///   (`ListenError.reason`).
     public static func probe(_ address: SocketAddress) throws(ListenError) {
         var settings = Settings()
         settings.sharesPort = false
@@ -130,7 +130,8 @@ import Glibc
         }
     }
 
-    /// Closes; the last listener of a unix socket removes its path. Queued connections are reset. May be called again.
+    /// Closes the listener; the last listener of a Unix socket removes its path. Queued connections are reset. May be
+    /// called again.
     public func close() {
         guard descriptor >= 0 else { return }
         stopWatching()
@@ -155,8 +156,8 @@ import Glibc
         do throws(SystemError) { try startWatching() } catch { retryLater(error) }
     }
 
-    /// Accepts everything now in the kernel's queue: before closing, which would reset it. What waits at an inherited
-    /// socket is left to who comes next.
+    /// Accepts all connections in the kernel's queue. Call this before `close`, which would reset them. The queue of an
+    /// inherited socket is left to the next program that accepts on it.
     public func acceptWaiting() {
         if isInherited { return }
         for _ in 0..<settings.backlog { guard acceptNext() else { return } }
@@ -166,9 +167,9 @@ import Glibc
         for _ in 0..<Self.acceptsPerWakeUp { guard acceptNext() else { return } }
     }
 
-    /// - Returns: whether there may be another.
+    /// - Returns: whether there may be another connection.
     private func acceptNext() -> Bool {
-        // The callback may have closed it.
+        // The callback may have closed the listener.
         guard watch != nil else { return false }
         var memory = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
@@ -182,7 +183,7 @@ import Glibc
                 if loop.freeDescriptors() { return true }
                 retryLater(.last(.accept))
                 return false
-            // Errors of that one connection, which is gone (accept(2)).
+            // The error concerns only that one connection, which is gone (accept(2)).
             default: return true
             }
         }
@@ -205,12 +206,12 @@ import Glibc
 extension Listener {
     private static func bind(_ address: SocketAddress, _ settings: Settings) throws(SystemError) -> Descriptor {
         let descriptor = try Descriptor.stream(for: address)
-        // Old connections in TIME_WAIT do not keep a restarted program from its port.
+        // Connections in TIME_WAIT must not keep a restarted program from its port.
         try descriptor.setOption(SOL_SOCKET, SO_REUSEADDR, 1)
         if settings.sharesPort { try descriptor.setOption(SOL_SOCKET, SO_REUSEPORT, 1) }
-        // `[::]` does not take IPv4 as well, so that `0.0.0.0` can be listened on beside it.
+        // `[::]` must not take IPv4 as well, so that `0.0.0.0` can be listened on beside it.
         if case .ipv6 = address { try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1) }
-        // Accepted connections inherit it.
+        // Accepted connections inherit the option.
         try descriptor.setOption(Int32(IPPROTO_TCP), TCP_NODELAY, 1)
         guard descriptor.bind(to: address) else { throw .last(.bind) }
         return descriptor

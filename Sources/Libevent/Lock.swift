@@ -2,16 +2,16 @@ import Glibc
 
 /// A value behind a pthread mutex.
 ///
-/// Not the library's `Mutex`: on Linux, Swift 6.3.1, ThreadSanitizer does not see that one once threads wait for it,
-/// and reports races in a program of ten lines. All that crosses loops goes through the mailbox's lock, so with this
-/// one the sanitizer's word about the rest counts.
+/// Not the standard library's `Mutex`: on Linux, with Swift 6.3.1, ThreadSanitizer does not see that one once threads
+/// wait for it, and reports races in a program of ten lines. Everything that crosses loops goes through the mailbox's
+/// lock, so with this lock the sanitizer's reports about the rest can be trusted.
 @safe struct Lock<Value>: ~Copyable, @unchecked Sendable {
     @safe private struct Contents {
         var mutex = unsafe pthread_mutex_t()
         var value: Value
     }
 
-    // `@unchecked Sendable`: `value` is touched only under the mutex, which stays where it is.
+    // `@unchecked Sendable`: `value` is touched only under the mutex, and the mutex never moves.
     private let contents: UnsafeMutablePointer<Contents>
 
     init(_ value: sending Value) {
@@ -26,7 +26,7 @@ import Glibc
         unsafe contents.deallocate()
     }
 
-    /// `body` must not wait, nor release anything whose `deinit` could come back here.
+    /// `body` must not wait, nor release an object whose `deinit` could use this lock.
     func withLock<Result>(_ body: (inout Value) -> Result) -> Result {
         unsafe pthread_mutex_lock(&contents.pointee.mutex)
         defer { unsafe pthread_mutex_unlock(&contents.pointee.mutex) }

@@ -1,8 +1,8 @@
-/// Carries something that belongs to a loop through `Sendable` closures, and lets only that loop touch it.
+/// Carries a value that belongs to a loop through `Sendable` closures. Only that loop can read the value.
 ///
-/// `@unchecked Sendable` holds because `value` is read on the loop's thread alone, which is checked, and is released
-/// there: if the last reference goes elsewhere, the value is posted to its loop first. Once the loop has ended, nothing
-/// else can be touching it, and it is released where it is.
+/// `@unchecked Sendable` holds because `value` is read on the loop's thread only, which is checked, and is released
+/// there: if another thread drops the last reference, the value is first posted to its loop. Once the loop has ended,
+/// no other code can be touching the value, and it is released on the present thread.
 public struct LoopBound<Value>: @unchecked Sendable {
     @usableFromInline let home: LoopHome
 
@@ -12,27 +12,28 @@ public struct LoopBound<Value>: @unchecked Sendable {
         home = LoopHome(value, isBoxed: false, handle: loop.handle)
     }
 
-    /// On the loop's thread. A value that is not an object gets a box.
+    /// On the loop's thread. A value that is not an object is put into a box.
     @inlinable
     @_disfavoredOverload
     public init(_ value: Value, on loop: EventLoop) {
         home = LoopHome(LoopBox(value), isBoxed: true, handle: loop.handle)
     }
 
-    /// The handle of the loop that the value lives on. Any thread.
+    /// The handle of the value's loop. Any thread.
     @inlinable public var handle: LoopHandle { home.handle }
 
-    /// On the loop's thread; anywhere else this is a bug, and stops the program.
+    /// On the loop's thread; a read on any other thread is a bug, and stops the program.
     @inlinable
     public var value: Value {
         let object = home.object
-        // What `init` put in.
+        // The casts are right: `init` put an object of this type in.
         if home.isBoxed { return unsafe unsafeDowncast(object, to: LoopBox<Value>.self).value }
         return unsafe unsafeBitCast(object, to: Value.self)
     }
 }
 
-/// What a `LoopBound` shares with its copies. Knows no `Value`, so that making and dropping one costs no metadata.
+/// The part of a `LoopBound` that its copies share. It does not know `Value`, so that making and dropping one needs no
+/// type metadata.
 @usableFromInline
 final class LoopHome: @unchecked Sendable {
     @usableFromInline let handle: LoopHandle
@@ -56,19 +57,20 @@ final class LoopHome: @unchecked Sendable {
 
     deinit {
         guard !handle.isCurrent else { return }
-        // Moved, not copied: no reference may be left here that could be the last one.
+        // Moved, not copied: this thread must not keep a reference that could be the last one.
         let parcel = LoopParcel(content.take())
         handle.bringHome { parcel.content = nil }
     }
 }
 
-/// Something on its way to its loop. Emptied there, so that it does not matter which thread drops it last.
+/// An object on its way to its loop. The loop empties the parcel, so it does not matter which thread drops the parcel
+/// last.
 final class LoopParcel: @unchecked Sendable {
     var content: AnyObject?
     init(_ content: consuming AnyObject?) { self.content = content }
 }
 
-/// Makes an object of a value.
+/// An object that holds a value.
 @usableFromInline
 final class LoopBox<Value> {
     @usableFromInline let value: Value
@@ -77,13 +79,13 @@ final class LoopBox<Value> {
     init(_ value: Value) { self.value = value }
 }
 
-/// `LoopBound` for one owner: something that belongs to a loop, held by an object that other threads see, without an
+/// `LoopBound` for one owner: an object that other threads see holds a value that belongs to a loop, without a shared
 /// object in between.
 ///
-/// `@unchecked Sendable` for the same reasons: `value` is read on the loop's thread alone, which is checked, and is
-/// released there. `object` is a reference that `init` took and only `deinit` gives up, so it is valid in between.
+/// `@unchecked Sendable` for the same reasons: `value` is read on the loop's thread only, which is checked, and is
+/// released there. `object` is a reference that `init` retained and only `deinit` releases, so it is valid in between.
 @safe public struct LoopOwned<Value: AnyObject>: ~Copyable, @unchecked Sendable {
-    /// The handle of the loop that the value lives on. Any thread.
+    /// The handle of the value's loop. Any thread.
     public let handle: LoopHandle
     @usableFromInline let object: Unmanaged<Value>
 
@@ -95,14 +97,14 @@ final class LoopBox<Value> {
         unsafe object = Unmanaged.passRetained(value)
     }
 
-    /// On the loop's thread; anywhere else this is a bug, and stops the program.
+    /// On the loop's thread; a read on any other thread is a bug, and stops the program.
     @inlinable
     public var value: Value {
         precondition(handle.isCurrent, "something that belongs to a loop was touched outside of it")
         return unsafe object.takeUnretainedValue()
     }
 
-    /// Lends the value, which is not retained: `self`, which is borrowed meanwhile, keeps it.
+    /// Lends the value to `body` without retaining it: `self`, which is borrowed meanwhile, keeps it alive.
     @inlinable
     public borrowing func use<Result>(_ body: (Value) -> Result) -> Result {
         precondition(handle.isCurrent, "something that belongs to a loop was touched outside of it")

@@ -4,16 +4,16 @@ import Synchronization
 
 /// A thread with a loop of its own.
 ///
-/// `body` is the thread's main function: it builds what lives on the loop, calls `loop.run()`, and tidies up when that
-/// returns. Then the loop is finished and the thread ends. All signals are blocked on the thread, so that they reach
-/// the one thread that watches for them.
+/// `body` is the thread's main function: it builds the objects that live on the loop, calls `loop.run()`, and cleans up
+/// when that returns. Then the loop is finished and the thread ends. All signals are blocked on the thread, so that
+/// they reach the one thread that watches for them.
 public final class LoopThread: Sendable {
-    /// The way into its loop. Any thread.
+    /// The handle of the thread's loop. Any thread.
     public let handle: LoopHandle
     /// `nil` once joined.
     private let thread: Mutex<pthread_t?>
 
-    /// Starts the thread. Posts to `handle` are taken from now on.
+    /// Starts the thread. `handle` accepts posts from now on.
     /// - Parameter name: shown by `top` and debuggers; the kernel keeps 15 bytes of it.
     /// - Throws: if no descriptor, thread or memory is left.
     public init(name: String, body: @escaping @Sendable (EventLoop) -> Void) throws(SystemError) {
@@ -23,17 +23,17 @@ public final class LoopThread: Sendable {
     }
 
     deinit {
-        // Never joined: the thread ends by itself and the kernel cleans up.
+        // If the thread was never joined, it ends by itself and the kernel cleans up.
         thread.withLock { if let thread = $0 { pthread_detach(thread) } }
     }
 
-    /// Lets the loop's `run` return. Any thread.
+    /// Makes the loop's `run` return. Any thread.
     public func stop() { handle.stop() }
 
     /// Waits until the thread has ended. Any thread but this one; a second call returns at once.
     public func join() {
         precondition(!handle.isCurrent, "a thread cannot wait for its own end")
-        // Under the lock, so that a second caller waits as well.
+        // The lock is held meanwhile, so that a second caller waits as well.
         thread.withLock { thread in
             guard let running = thread else { return }
             pthread_join(running, nil)
@@ -42,7 +42,8 @@ public final class LoopThread: Sendable {
     }
 }
 
-/// What the new thread begins with. Built by one thread, handed over whole by `pthread_create`, used by the other.
+/// The arguments of a new thread. One thread builds the object and hands it over through `pthread_create`; from then on
+/// only the other thread uses it.
 private final class Start {
     let name: String
     let loop: EventLoop
@@ -59,13 +60,13 @@ private final class Start {
         var all = sigset_t()
         var before = sigset_t()
         unsafe sigfillset(&all)
-        // A thread begins with its creator's mask.
+        // A new thread inherits its creator's signal mask.
         unsafe pthread_sigmask(SIG_SETMASK, &all, &before)
         var thread = pthread_t()
         let code = unsafe pthread_create(
             &thread, nil,
             { parcel in
-                // Retained by the creator for us.
+                // `launch` retained the object for this thread.
                 guard let parcel = unsafe parcel else { return nil }
                 unsafe Unmanaged<Start>.fromOpaque(parcel).takeRetainedValue().run()
                 return nil

@@ -1,4 +1,4 @@
-/// One question to a `Resolver`, until it is answered or cancelled.
+/// One look-up by a `Resolver`, until it is answered or cancelled.
 ///
 /// ```
 /// asking ─both families answered, or one of them and the delay is over, timeout→ answering ─end of iteration→ over
@@ -7,7 +7,7 @@
 /// ```
 public final class NameLookup {
     private enum State {
-        /// `left`: families whose answer is still to come.
+        /// `left`: the number of families whose answer is still to come.
         case asking(left: Int)
         case answering, over
     }
@@ -16,12 +16,12 @@ public final class NameLookup {
     private let port: UInt16
     private let family: Resolver.Family
     private var state = State.answering
-    /// Released once over.
+    /// Released once the look-up is over.
     private var completion: ((Resolver.Answer) -> Void)?
-    /// What is still to be asked for.
+    /// The names of the search list that are still to be asked for.
     private var names: ArraySlice<String> = []
     private var found = Resolver.Found([], timeToLive: nil)
-    /// Why there is nothing of what has been asked for so far.
+    /// The reason why the names asked for so far gave no address.
     private var reason: ResolveError?
     private var limit: Timer?
     private var delay: Timer?
@@ -38,7 +38,7 @@ public final class NameLookup {
 
     /// The completion is not called any more, and is released. On the loop's thread.
     public func cancel() {
-        // The name servers' answers still come, and find that nobody asks any more.
+        // The name servers' answers still come; `receive` ignores them.
         leave(for: .over)
         completion = nil
     }
@@ -51,7 +51,7 @@ public final class NameLookup {
         state = next
     }
 
-    /// Never inside `resolve`: the caller has not yet kept what it gets back. Nor under c-ares.
+    /// Never inside `resolve`, whose caller has not yet stored the returned look-up, nor inside a callback of c-ares.
     func answerLater(_ answer: Resolver.Answer) {
         leave(for: .answering)
         servers.loop.atIterationEnd { [self] in
@@ -71,12 +71,12 @@ public final class NameLookup {
     private func askForNext() {
         guard let name = names.popFirst() else { return answerLater(.failure(reason ?? .notFound)) }
         let families = family.each
-        // Before the first question, which may be answered at once.
+        // Set before the first question, which may be answered at once.
         state = .asking(left: families.count)
         for family in families { servers.ask(name, family) { [self] in receive($0) } }
     }
 
-    /// Not called for a name before the one that is asked for now: that comes only when all of those answers are here.
+    /// Only ever called for the present name: the next name is asked for only when all answers for this one have come.
     private func receive(_ result: Result<Resolver.Found, ResolveError>) {
         guard case .asking(let before) = state else { return }
         let left = before - 1
@@ -85,7 +85,7 @@ public final class NameLookup {
         case .success(let more): found.add(more)
         case .failure(let error):
             switch reason {
-            // That one family could not be asked for tells more than that there is none of the other.
+            // That one family's servers failed tells more than that the other family has no address.
             case nil, .notFound, .badName: reason = error
             case .timedOut, .serverFailed, .localFailure: break
             }
@@ -105,7 +105,7 @@ public final class NameLookup {
     private func familiesAnswered() {
         if !found.addresses.isEmpty { return answerLater(.success(found.inOrder(port: port))) }
         switch reason {
-        // Not on to names that it is not short for if its servers were well.
+        // Do not go on in the search list: with working servers, this name might have had an address.
         case .timedOut, .serverFailed, .localFailure: answerLater(.failure(reason ?? .serverFailed))
         case nil, .notFound, .badName: askForNext()
         }

@@ -4,23 +4,24 @@ import Glibc
 /// The name servers of one reading of `resolv.conf`, and the hosts file that was read with it: a channel of c-ares on a
 /// loop.
 ///
-/// c-ares tells which descriptors to watch and for how long to wait. It calls back only from inside `ask`, `process` and
-/// `ares_destroy`, and never under the last of these once it is idle.
+/// c-ares reports which descriptors to watch and for how long to wait. It calls back only from inside `ask`, `process`
+/// and `ares_destroy`. On an idle channel, `ares_destroy` does not call back.
 ///
 /// idle ─ask→ asking ─last answer→ idle;   any ─loop ends→ over
 ///
-/// While it is asking its loop keeps it: c-ares must not lose a channel before the callbacks have come.
+/// While questions are open, the loop keeps this object alive: c-ares must not lose a channel before its callbacks have
+/// come.
 @safe final class NameServers {
     let loop: EventLoop
     let hosts: HostsFile
     let conf: ResolvConf
-    /// The longest a look-up takes, in nanoseconds.
+    /// The longest time a look-up takes, in nanoseconds.
     let timeout: Int64
-    /// A server was silent, and a later one answered: the first should not be asked first again.
+    /// Whether a server was silent and a later one answered: do not ask the first server first again.
     private(set) var firstSeemsDead = false
 
     @safe private enum Channel {
-        /// Nobody has asked yet. It takes 90 kB, which a loop without names need not have.
+        /// No question was asked yet. A channel takes 90 kB, which a loop without look-ups need not have.
         case unopened
         case open(OpaquePointer)
         case over
@@ -29,14 +30,14 @@ import Glibc
     private var channel = Channel.unopened
     private var sockets: [Int32: NameSocket] = [:]
     private var timer: Timer?
-    /// Questions whose callback is still to come.
+    /// The number of questions whose callback is still to come.
     private var pending = 0
 
-    /// One for all channels of the process; c-ares wants to hear of it before there are threads that use it, and has
-    /// nothing to say about it on this system.
+    /// The initialization for all channels of the process. c-ares requires it before threads use the library; on this
+    /// system it has no effect.
     private static let library: Int32 = ares_library_init(ARES_LIB_INIT_ALL)
 
-    /// - Parameter timeout: nanoseconds; within these every server is asked as often as `conf` says.
+    /// - Parameter timeout: nanoseconds; in this time every server is asked as often as `conf` says.
     init(_ loop: EventLoop, _ conf: ResolvConf, hosts: HostsFile, timeout: Int64) {
         self.loop = loop
         self.conf = conf
@@ -46,7 +47,7 @@ import Glibc
 
     deinit { if case .open(let channel) = channel { unsafe ares_destroy(channel) } }
 
-    /// - Returns: `nil` if its loop has ended, or there is no memory.
+    /// - Returns: `nil` if the loop has ended, or there is no memory.
     private func opened() -> OpaquePointer? {
         switch channel {
         case .open(let channel): return unsafe channel
@@ -64,7 +65,7 @@ import Glibc
                     .watch(descriptor, reads: reads != 0, writes: writes != 0)
             }, context(self))
         guard status == 0, let made = unsafe made else { return nil }
-        // Addresses with a scope it does not understand; it has the others then.
+        // c-ares does not understand addresses with a scope; give it the others.
         let servers = conf.servers.filter { !$0.hasScope }.map(\.description).joined(separator: ",")
         _ = unsafe ares_set_servers_ports_csv(made, servers)
         unsafe channel = .open(made)
@@ -73,15 +74,15 @@ import Glibc
 
     /// Asks for the addresses of `name`, once.
     /// - Parameters:
-    ///   - name: as it is asked for; no domain is appended.
-    ///   - receive: called once, perhaps before this returns, with addresses without a port. It may ask again, but must
-    ///     not call anybody else: c-ares is at work below it.
+    ///   - name: the exact name to ask for; no domain is appended.
+    ///   - receive: called once, perhaps before this method returns, with addresses without a port. It may call `ask`
+    ///     again, but must not call other code: c-ares is on the stack below it.
     func ask(
         _ name: String, _ family: Resolver.Family, receive: @escaping (Result<Resolver.Found, ResolveError>) -> Void
     ) {
         guard let channel = unsafe opened() else { return receive(.failure(.localFailure)) }
         pending += 1
-        // No order by RFC 6724, for which it would open sockets.
+        // Do not let c-ares sort by RFC 6724, for which it would open sockets.
         var hints = ares_addrinfo_hints()
         hints.ai_flags = ARES_AI_NOSORT
         hints.ai_family = family.code
@@ -119,7 +120,7 @@ import Glibc
 
     private static func read(_ found: UnsafeMutablePointer<ares_addrinfo>?) -> Resolver.Found {
         var addresses: [SocketAddress] = []
-        // What more than 31 bits say is no time (RFC 2181 §8).
+        // A value with more than 31 bits is not a valid TTL (RFC 2181 §8).
         var seconds = Int32.max
         var node = unsafe found?.pointee.nodes
         while let entry = unsafe node, addresses.count < Resolver.mostAddresses {
@@ -131,7 +132,7 @@ import Glibc
             addresses.append(address)
             seconds = unsafe min(seconds, entry.pointee.ai_ttl)
         }
-        // An alias may be given to somebody else before the address is.
+        // The alias's TTL counts too: the alias may be changed before the address is.
         var alias = unsafe found?.pointee.cnames
         while let entry = unsafe alias {
             unsafe alias = entry.pointee.next
@@ -142,7 +143,7 @@ import Glibc
 
     // MARK: On the loop
 
-    /// From c-ares: what to watch a descriptor for; for nothing before it is closed.
+    /// Called by c-ares to watch a descriptor for reading or writing, and for neither before it closes the descriptor.
     private func watch(_ descriptor: Int32, reads: Bool, writes: Bool) {
         guard reads || writes else { return sockets[descriptor] = nil }
         let socket = sockets[descriptor] ?? NameSocket(descriptor, of: self)
@@ -157,7 +158,7 @@ import Glibc
         becameOther()
     }
 
-    /// c-ares has been at work. It may be still: what it calls may ask again.
+    /// Updates the timer after c-ares has run. c-ares may still be on the stack, since its callbacks may call `ask`.
     private func becameOther() {
         timer?.cancel()
         timer = nil
@@ -171,22 +172,22 @@ import Glibc
         }
     }
 
-    /// Every question ends without an answer.
+    /// Ends every question without an answer.
     func loopEnds() {
         timer?.cancel()
         timer = nil
         guard case .open(let last) = channel else { return }
-        // Nobody asks again from inside the callbacks that come now.
+        // Questions asked inside the callbacks that come now are refused.
         channel = .over
         unsafe ares_destroy(last)
         loop.nameServers[ObjectIdentifier(self)] = nil
     }
 }
 
-/// A descriptor of c-ares, which opens and closes it, and what its loop watches it for.
+/// A descriptor that c-ares opens and closes, and its watches on the loop.
 @safe private final class NameSocket {
     private let descriptor: Int32
-    /// It has this socket.
+    /// The owner of this socket.
     private unowned let servers: NameServers
     private var readWatch: Watch?
     private var writeWatch: Watch?
@@ -201,7 +202,7 @@ import Glibc
         if !writes { writeWatch = nil } else if writeWatch == nil { writeWatch = made(EV_WRITE) }
     }
 
-    /// Where there is no room to watch it, the question runs into its timeout.
+    /// If the descriptor cannot be watched, the question runs into its timeout.
     private func made(_ kind: Int32) -> Watch? {
         try? unsafe Watch(servers.loop.base, descriptor, kind | EV_PERSIST, context: context(self)) {
             _, kinds, context in

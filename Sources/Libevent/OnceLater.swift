@@ -1,5 +1,5 @@
-/// Does something on a loop a while later: once, however often it is asked for meanwhile. Any thread may ask, also
-/// before there is the loop.
+/// Runs a job on a loop after a delay: once, however often it is scheduled meanwhile. Any thread may schedule, also
+/// before there is a loop.
 ///
 ///     idle ─schedule→ pending ─delay over→ idle;   pending without a loop ─attach→ pending
 public final class OnceLater: Sendable {
@@ -9,7 +9,7 @@ public final class OnceLater: Sendable {
     private struct State {
         var loop: LoopBound<EventLoop>?
         var isPending = false
-        /// Asked for when there was no loop.
+        /// The job scheduled while there was no loop.
         var early: (delay: Int64, job: Job)?
     }
 
@@ -17,7 +17,7 @@ public final class OnceLater: Sendable {
 
     public init() {}
 
-    /// Lets `loop` do it from now on, also what was asked for before. On its thread, once.
+    /// Makes `loop` run the jobs from now on, also one scheduled before. On the loop's thread, once.
     public func attach(to loop: EventLoop) {
         let bound = LoopBound(loop, on: loop)
         let early = state.withLock { state in
@@ -27,8 +27,8 @@ public final class OnceLater: Sendable {
         if let early { start(on: bound, early.delay, early.job) }
     }
 
-    /// Runs `job` once `delay` nanoseconds have passed, from `attach` on if that is still to come. Does nothing if a
-    /// job is still to run. Any thread.
+    /// Runs `job` once `delay` nanoseconds have passed; before `attach`, the delay begins with `attach`. Does nothing
+    /// if a job is still to run. Any thread.
     public func schedule(after delay: Int64, _ job: @escaping Job) {
         let loop = state.withLock { state -> LoopBound<EventLoop>? in
             guard !state.isPending else { return nil }

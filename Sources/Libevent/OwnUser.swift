@@ -1,5 +1,5 @@
 import Glibc
 
-/// The user and group this program runs as, which decide what it is allowed: `uid 998, gid 998`. As numbers, since
-/// looking up their names may ask the network.
+/// The effective user and group of this program, which decide about its permissions: `uid 998, gid 998`. Numbers, since
+/// looking up their names may need the network.
 public func ownUser() -> String { "uid \(geteuid()), gid \(getegid())" }

@@ -1,22 +1,22 @@
 import Glibc
 
-/// What this process takes of the machine. Each is 0 where the system does not tell it.
+/// This process's use of the machine. A figure is 0 if the system does not report it.
 public struct ProcessUsage: Sendable {
     /// Nanoseconds of processor time, in user mode and in the kernel, of all threads since the start.
     public var processorTime: UInt64 = 0
-    /// Bytes of memory that are present.
+    /// Resident memory in bytes.
     public var residentBytes = 0
     public var openDescriptors = 0
-    /// How many descriptors may be open.
+    /// The limit of open descriptors.
     public var descriptorLimit = 0
 
-    /// Takes the figures of this moment: reads `/proc`, for a scrape, not for a request.
+    /// Takes the present figures. Reads `/proc`: call this for a scrape, not for a request.
     public init() {
         var usage = rusage()
         if unsafe getrusage(__rusage_who_t(RUSAGE_SELF.rawValue), &usage) == 0 {
             processorTime = usage.ru_utime.nanoseconds + usage.ru_stime.nanoseconds
         }
-        // Pages of the whole program, and of what is resident.
+        // The first two numbers: pages of the whole program, and resident pages.
         let pages = (KernelFile.text(of: "/proc/self/statm") ?? "").split(separator: " ")
         if pages.count > 1, let resident = Int(pages[1]) { residentBytes = resident * sysconf(Int32(_SC_PAGESIZE)) }
         openDescriptors = Self.countDescriptors()
@@ -26,22 +26,22 @@ public struct ProcessUsage: Sendable {
         }
     }
 
-    /// Nanoseconds of processor time of the thread that asks, in user mode and in the kernel, since it began.
+    /// Nanoseconds of processor time of the calling thread, in user mode and in the kernel, since the thread began.
     public static var processorTimeOfThisThread: UInt64 {
         var time = timespec()
         guard unsafe clock_gettime(CLOCK_THREAD_CPUTIME_ID, &time) == 0 else { return 0 }
         return UInt64(clamping: time.tv_sec) * 1_000_000_000 + UInt64(clamping: time.tv_nsec)
     }
 
-    /// Since Linux 6.2 the folder's size is their number; before that it has to be read.
+    /// Since Linux 6.2 the folder's size is the number of descriptors; before that the folder has to be read.
     private static func countDescriptors() -> Int {
         let path = "/proc/self/fd"
         var status = stat()
         if unsafe stat(path, &status) == 0, status.st_size > 0 { return Int(status.st_size) }
-        // The stream lives until it is closed here; an entry is not looked at.
+        // The stream is valid until `closedir`; the entries are only counted.
         guard let folder = unsafe opendir(path) else { return 0 }
         defer { unsafe closedir(folder) }
-        // Not `.`, `..` and the descriptor of the folder itself.
+        // Do not count `.`, `..` and the descriptor of the folder itself.
         var count = -3
         while unsafe readdir(folder) != nil { count += 1 }
         return max(0, count)

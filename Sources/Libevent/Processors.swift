@@ -1,8 +1,8 @@
 import CLibevent
 import Glibc
 
-/// How many processors this process may keep busy: those on which it may run, or fewer if the quota of a control group
-/// gives it less of their time, which is rounded up. At least one. Reads files.
+/// The number of processors that this process may keep busy: the processors on which it may run or, if that is less,
+/// the quota of a control group, rounded up. At least one. Reads files.
 public func processorCount() -> Int {
     processorCount(
         allowed: allowedProcessors() ?? sysconf(Int32(_SC_NPROCESSORS_ONLN)), quota: ControlGroups().processorQuota)
@@ -13,12 +13,13 @@ func processorCount(allowed: Int, quota: Double?) -> Int {
     return max(1, Int(quota.rounded(.up)))
 }
 
-/// How many processors the calling thread may run on (sched_setaffinity(2)); `nil`: the system does not tell.
+/// The number of processors on which the calling thread may run (sched_setaffinity(2)); `nil` if the system does not
+/// tell.
 private func allowedProcessors() -> Int? {
-    // The kernel refuses a mask that has not room for all the processors there could be.
+    // The kernel refuses a mask without room for all possible processors.
     for size in [128, 1024, 8192] {
         var mask = [UInt8](repeating: 0, count: size)
-        // It writes no more than there is room for, and tells how much that was.
+        // The call writes no more than `size` bytes and returns how many it wrote.
         let count = unsafe coalesced_affinity(&mask, size)
         if count >= 0 { return mask.prefix(count).reduce(0) { $0 + $1.nonzeroBitCount } }
     }

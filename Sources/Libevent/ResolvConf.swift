@@ -1,29 +1,31 @@
 import Glibc
 
-/// What resolver(5) finds in its file: whom to ask, and how.
+/// The contents of `resolv.conf` (resolver(5)): the name servers and the options.
 ///
-/// It is read here and not by c-ares, which in 1.18 knows neither `timeout:` and `attempts:` nor a server's port.
+/// This type reads the file instead of c-ares, which in 1.18 knows neither `timeout:` and `attempts:` nor a server's
+/// port.
 struct ResolvConf {
-    /// As many as resolver(5) asks (`MAXNS`).
+    /// The largest number of servers that resolver(5) asks (`MAXNS`).
     private static let mostServers = 3
 
-    /// In the order in which to ask them: at least one.
+    /// The servers in the order in which to ask them; at least one.
     private(set) var servers: [SocketAddress] = []
-    /// Domains that a name may be short for.
+    /// The search list: domains to append to a name.
     private var search: [String]?
-    /// A name with so many dots is asked for as it is before any domain is appended.
+    /// A name with at least this many dots is asked for as it is before a domain is appended.
     private var ndots = 1
-    /// How long a server has for its answer the first time, in nanoseconds.
+    /// How long to wait for a server's first answer, in nanoseconds.
     private(set) var timeout: Int64 = 5_000_000_000
-    /// How often each server is asked.
+    /// The number of times each server is asked.
     private(set) var attempts = 2
-    /// Whether the servers are asked in turn, and not always the first one first.
+    /// Whether look-ups take turns among the servers, instead of always asking the first one first.
     private(set) var rotates = false
 
-    /// Without a usable file the server is 127.0.0.1:53, and the domain that of this machine's name, as in resolver(5).
-    /// - Parameter text: of the file.
+    /// Without a usable file the server is 127.0.0.1:53, and the domain is that of this machine's name, as in
+    /// resolver(5).
+    /// - Parameter text: the text of the file.
     init(_ text: String) {
-        // Also CRLF, which is one character.
+        // `isNewline` also holds for CRLF, which is one character.
         for line in text.split(whereSeparator: \.isNewline) {
             let words = line.split(whereSeparator: \.isWhitespace)
             guard let key = words.first, let first = words.dropFirst().first else { continue }
@@ -40,7 +42,8 @@ struct ResolvConf {
 
     private static let port: UInt16 = 53
 
-    /// With `:port` behind it, and then brackets for IPv6, it is not resolver(5)'s; libevent took that too.
+    /// Also accepts a port (`:port`, with an IPv6 address in brackets), which resolver(5) does not know but libevent
+    /// accepted.
     private mutating func add(server text: String) {
         let literal = SocketAddress(literal: text, port: Self.port)
         guard servers.count < Self.mostServers, let server = literal ?? (try? SocketAddress(parsing: text)) else {
@@ -50,12 +53,12 @@ struct ResolvConf {
         servers.append(server)
     }
 
-    /// Without a dot at their end; the root is none: what is asked for below it is the name as it is.
+    /// The domains without a final dot. The root is left out: a name below the root is the name itself.
     private static func domains(_ words: ArraySlice<Substring>) -> [String] {
         words.map { $0.hasSuffix(".") ? String($0.dropLast()) : String($0) }.filter { !$0.isEmpty }
     }
 
-    /// The most that resolver(5) takes of each.
+    /// Limits each value to the largest that resolver(5) accepts.
     private mutating func read(option: Substring) {
         let parts = option.split(separator: ":", maxSplits: 1)
         let number = parts.count == 2 ? Int(parts[1]) : nil
@@ -68,7 +71,7 @@ struct ResolvConf {
         }
     }
 
-    /// The names that `name` may stand for, each with the dot at its end, in the order in which to ask for them.
+    /// The full names that `name` may stand for, each with a final dot, in the order in which to ask for them.
     func candidates(for name: String) -> [String] {
         guard !name.hasSuffix(".") else { return [name] }
         let longer = (search ?? Self.ownDomain).map { "\(name).\($0)." }
@@ -76,10 +79,10 @@ struct ResolvConf {
         return isLong ? ["\(name)."] + longer : longer + ["\(name)."]
     }
 
-    /// What stands behind the first dot of this machine's name.
+    /// The part of this machine's name after its first dot.
     private static var ownDomain: [String] {
         var name = [CChar](repeating: 0, count: 256)
-        // The last byte stays zero, whatever is written before it.
+        // `gethostname` cannot overwrite the last byte, so it stays zero.
         guard unsafe gethostname(&name, name.count - 1) == 0 else { return [] }
         let text = String(decoding: name.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
         guard let dot = text.firstIndex(of: ".") else { return [] }
@@ -87,11 +90,11 @@ struct ResolvConf {
         return domain.isEmpty ? [] : [String(domain)]
     }
 
-    /// The server that is asked first goes behind the others: it did not answer, and another did.
+    /// Moves the first server behind the others: it did not answer, and another server did.
     mutating func putFirstServerLast() { servers.append(servers.removeFirst()) }
 
-    /// How long each server has for its first answer, so that all of them were asked as often as they may be within
-    /// `bound`; each time later it has twice as long.
+    /// How long to wait for each server's first answer, so that all servers can be asked `attempts` times within
+    /// `bound`. The time doubles with each further attempt.
     func firstTimeout(within bound: Int64) -> Int64 {
         min(timeout, bound / (Int64(servers.count) * ((1 << Int64(attempts)) - 1)))
     }

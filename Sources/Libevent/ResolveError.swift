@@ -1,19 +1,19 @@
 import CLibevent
 
-/// Why a name has no address.
+/// The reason why a look-up gave no address.
 public enum ResolveError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The name does not exist, or has no address of the wanted family.
     case notFound
     /// No server answered in time.
     case timedOut
-    /// A server refused, failed or answered with nonsense, or nobody listens there.
+    /// A server refused, failed or answered with nonsense, or no program listens there.
     case serverFailed
-    /// Not a host name: empty, too long or with a zero byte.
+    /// The text is not a host name: it is empty, too long or has a zero byte.
     case badName
-    /// This machine could not ask (memory, descriptors).
+    /// This machine could not ask, for lack of memory or descriptors.
     case localFailure
 
-    /// From what c-ares says of a question; `nil`: all is well.
+    /// Translates the outcome of a question to c-ares; `nil` if it succeeded.
     init?(_ outcome: coalesced_outcome) {
         switch outcome {
         case coalesced_found: return nil

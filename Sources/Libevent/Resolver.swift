@@ -1,33 +1,33 @@
 import CLibevent
 import Glibc
 
-/// Looks up the addresses of names, on its loop, through c-ares: over UDP with EDNS, and over TCP where an answer was
+/// Looks up the addresses of names, on its loop, through c-ares: over UDP with EDNS, and over TCP if an answer was
 /// truncated (RFC 7766).
 ///
-/// The hosts file and `resolv.conf` (servers, search list, options) are read when it is made and when it is told to;
-/// without a usable `resolv.conf` the server is 127.0.0.1:53, as in resolver(5). Nothing is kept here: an answer says how
-/// long it holds, and whoever caches decides.
+/// `init` and `readFilesAgain` read the hosts file and `resolv.conf` (servers, search list, options). Without a usable
+/// `resolv.conf` the server is 127.0.0.1:53, as in resolver(5). The resolver caches no answers: an answer carries its
+/// time to live, and the caller decides about caching.
 public final class Resolver {
-    /// Which addresses are wanted.
+    /// The address families to look up.
     public enum Family: Sendable {
         case ipv4, ipv6, any
     }
 
-    /// The system's files, which tests replace.
+    /// The system's files, which tests replace, and the time limit.
     public struct Settings: Sendable {
-        /// The longest a look-up takes, whatever `resolv.conf` says; in nanoseconds.
+        /// The longest time a look-up takes, even if `resolv.conf` allows more; in nanoseconds.
         public var timeout: Int64 = 5_000_000_000
         public var resolvConf = "/etc/resolv.conf"
         public var hosts = "/etc/hosts"
         public init() {}
     }
 
-    /// What was found of a name.
+    /// The addresses of a name.
     public struct Found: Hashable, Sendable {
-        /// In the order in which to try them: each once, IPv4 and IPv6 in turn (RFC 8305 §4). At least one, where it is an
-        /// answer.
+        /// The addresses in the order in which to try them: each once, IPv4 and IPv6 in turn (RFC 8305 §4). At least
+        /// one in an answer.
         public private(set) var addresses: [SocketAddress]
-        /// Nanoseconds for which the name servers say that they hold; `nil`: they were not asked.
+        /// The time to live in nanoseconds, from the name servers; `nil` if they were not asked.
         public private(set) var timeToLive: Int64?
 
         /// - Parameter timeToLive: nanoseconds.
@@ -49,20 +49,21 @@ public final class Resolver {
         }
     }
 
-    /// What became of a look-up.
+    /// The outcome of a look-up.
     public typealias Answer = Result<Found, ResolveError>
 
-    /// The most addresses of a name that are used: they have room in an answer of some kilobytes, and each may cost a
+    /// The most addresses of a name that are used. An answer of some kilobytes has room for them, and each may cost a
     /// connection.
     static let mostAddresses = 256
-    /// How long the addresses of one family wait for those of the other, in nanoseconds. Some name servers never answer
-    /// questions for IPv6 addresses (RFC 4074 §4.1). RFC 8305 §3 waits 50 ms for each connection; this answer is used for
-    /// seconds to come.
+    /// How long to wait for the other family's addresses when one family's have come, in nanoseconds. Some name servers
+    /// never answer questions for IPv6 addresses (RFC 4074 §4.1). RFC 8305 §3 waits 50 ms for each connection; an
+    /// answer of this resolver is used for seconds to come.
     static let longestDelay: Int64 = 300_000_000
-    /// The most bytes of a hosts file that are read: the long ones, which block advertisements, have some three megabytes.
+    /// The most bytes of a hosts file that are read. Long hosts files, which block advertisements, have about three
+    /// megabytes.
     private static let longestHostsFile = 16 << 20
 
-    /// The loop on which the resolver is used and answers.
+    /// The loop on which the resolver is used and on which it answers.
     public let loop: EventLoop
     private let settings: Settings
     private var servers: NameServers
@@ -81,14 +82,14 @@ public final class Resolver {
             timeout: settings.timeout)
     }
 
-    /// Reads the files again, blocking, for look-ups that begin from now on. On the loop's thread.
+    /// Reads the files again, blocking. Look-ups that begin from now on use them. On the loop's thread.
     public func readFilesAgain() { servers = Self.readFiles(loop, settings) }
 
     /// Looks up `host`, a name or an IP address without brackets. On the loop's thread.
     ///
-    /// `completion` is called once, on the loop, never inside this call, with at least one address, each with `port`;
-    /// IP addresses, `localhost` (RFC 6761 §6.3) and what the hosts file names at the end of the current iteration. After
-    /// `cancel` it is not called.
+    /// `completion` is called once, on the loop, never inside this call. A success has at least one address, each with
+    /// `port`. The answers for IP addresses, for `localhost` (RFC 6761 §6.3) and for names in the hosts file come at
+    /// the end of the current iteration. After `cancel`, `completion` is not called.
     @discardableResult
     public func resolve(
         _ host: String, port: UInt16, family: Family = .any, completion: @escaping (Answer) -> Void
@@ -103,7 +104,7 @@ public final class Resolver {
         return lookup
     }
 
-    /// Otherwise each look-up would wait for a server that is dead.
+    /// Moves a dead first server behind the others; otherwise each look-up would wait for it.
     private func askOthersFirst() {
         guard servers.firstSeemsDead else { return }
         var conf = servers.conf
@@ -137,7 +138,7 @@ extension Resolver.Family {
         }
     }
 
-    /// The families that one question is about.
+    /// The families that one question covers.
     var each: [Resolver.Family] {
         switch self {
         case .ipv4, .ipv6: [self]
@@ -155,8 +156,8 @@ extension Resolver.Family {
 }
 
 extension SocketAddress {
-    /// IPv4 and IPv6 addresses in turn, each in their order, so that where one family does not work the next address is
-    /// of the other (RFC 8305 §4).
+    /// IPv4 and IPv6 addresses in turn, each family in its order. If one family does not work, the next address is of
+    /// the other (RFC 8305 §4).
     public static func familiesInTurn(_ addresses: [SocketAddress]) -> [SocketAddress] {
         let ipv4 = addresses.filter { if case .ipv4 = $0 { true } else { false } }
         let others = addresses.filter { if case .ipv4 = $0 { false } else { true } }

@@ -1,11 +1,11 @@
 import CLibevent
 import Glibc
 
-/// Watches for a signal on a loop, until cancelled or the loop ends. Kept alive by its loop.
+/// Watches for a signal on a loop, until the watch is cancelled or the loop ends. The loop keeps the watch alive.
 @safe public final class SignalWatch {
     private var watch: Watch?
     private let action: () -> Void
-    /// Alive whenever `watch` is set: the loop empties its signals before it goes.
+    /// Alive whenever `watch` is set: the loop empties its signals before it is deinitialized.
     private unowned let loop: EventLoop
 
     fileprivate init(_ number: Int32, on loop: EventLoop, action: @escaping () -> Void) throws(SystemError) {
@@ -14,8 +14,7 @@ import Glibc
         watch = try unsafe Watch(loop.base, number, EV_SIGNAL | EV_PERSIST, context: context(self)) { _, _, context in
             unsafe watcher(context, as: SignalWatch.self)?.action()
         }
-        // It may have been blocked by whoever started the program, or by the program until now; then one may be pending
-        // already.
+        // The parent program, or this program until now, may have blocked the signal; then one may already be pending.
         var set = sigset_t()
         unsafe sigemptyset(&set)
         unsafe sigaddset(&set, number)
@@ -23,7 +22,7 @@ import Glibc
         loop.signals[ObjectIdentifier(self)] = self
     }
 
-    /// Restores the signal's former effect. On the loop's thread.
+    /// Restores the signal's former action. On the loop's thread.
     public func cancel() {
         guard watch != nil else { return }
         watch = nil

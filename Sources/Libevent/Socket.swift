@@ -1,27 +1,27 @@
 import CLibevent
 import Glibc
 
-/// One non-blocking stream socket on a loop. Subclasses say what happens when it can be read or written.
+/// One non-blocking stream socket on a loop. Subclasses override the callbacks for readable and writable.
 ///
-/// The owner keeps the object; dropping it closes it. All on the loop's thread. Callbacks come from the loop, never
-/// from inside a call made here, and none comes after `close`. Closing inside a callback is fine: the object
-/// lives until the callback returns. A watch costs memory only while it is armed.
+/// The owner keeps the object; dropping it closes the socket. Call all methods on the loop's thread. The loop calls the
+/// callbacks, never from inside a method of this class, and never after `close`. A callback may close the socket: the
+/// object lives until the callback returns. A watch costs memory only while it is armed.
 @safe open class Socket: DeadlineTarget {
-    /// The loop on which all methods are called, and which calls its own.
+    /// The loop on which all methods are called, and which calls the callbacks.
     public let loop: EventLoop
     /// -1 once closed.
     var descriptor: Int32
     private var isConnecting = false
     /// See `boundSendQueue`.
     var sendQueueIsBounded = false
-    // Used at every read and write. Without the run-time exclusivity check: making and dropping a watch calls only
-    // libevent, which does not call back from there.
+    // Used at every read and write. No run-time exclusivity check: making and dropping a watch calls only libevent,
+    // which does not call back from there.
     @exclusivity(unchecked) private var readWatch: Watch?
     @exclusivity(unchecked) private var writeWatch: Watch?
-    /// See `watchForDeparture`. libevent watches one descriptor for edges or for levels, not for both.
+    /// See `watchForDeparture`. libevent watches a descriptor either for edges or for levels, not for both.
     @exclusivity(unchecked) private var departureWatch: Watch?
 
-    /// Takes over a connected socket, as a `Listener` gives it.
+    /// Takes over a connected socket, such as one from a `Listener`.
     public init(adopting descriptor: consuming Descriptor, on loop: EventLoop) {
         self.loop = loop
         self.descriptor = descriptor.take()
@@ -30,14 +30,14 @@ import Glibc
     }
 
     /// Begins to connect to `address`; `connected` reports the outcome.
-    /// - Throws: if it fails at once, for lack of a route or a descriptor.
+    /// - Throws: if connecting fails at once, for lack of a route or a descriptor.
     public init(connectingTo address: SocketAddress, on loop: EventLoop) throws(SystemError) {
         let descriptor = try Self.descriptor(for: address, on: loop)
         if case .unix = address {} else { try descriptor.setOption(Int32(IPPROTO_TCP), TCP_NODELAY, 1) }
         let result = unsafe address.withMemory { memory, length in
             unsafe Glibc.connect(descriptor.rawValue, memory, length)
         }
-        // An interrupted connect continues by itself, like one in progress.
+        // An interrupted `connect` continues by itself, like one in progress.
         guard result == 0 || errno == EINPROGRESS || errno == EINTR else { throw .last(.connect) }
         self.loop = loop
         self.descriptor = descriptor.take()
@@ -58,47 +58,47 @@ import Glibc
 
     deinit { releaseDescriptor() }
 
-    /// Whether the descriptor is given back.
+    /// Whether the descriptor was given back.
     public final var isClosed: Bool { descriptor < 0 }
 
     // MARK: For subclasses
 
-    /// There is something to read, or the end. Comes again until it is read or reading is stopped.
+    /// Bytes, or the end of the stream, wait to be read. Called again until they are read or reading is stopped.
     open func readable() { stopReading() }
 
-    /// The socket takes bytes again. Comes again until the socket is full or disarmed.
+    /// The socket takes bytes again. Called again until the socket is full or disarmed.
     open func writable() { disarmWrite() }
 
-    /// The connection stands, or failed for the reason given. Only after `init(connectingTo:on:)`, and once.
+    /// The connection is established, or failed with `error`. Called once, only after `init(connectingTo:on:)`.
     open func connected(_ error: SystemError?) {}
 
-    /// The turn of this socket in a `SocketRound` that it was added to. It may have been closed meanwhile.
+    /// The turn of this socket in the `SocketRound` to which it was added. It may have been closed meanwhile.
     open func roundCame() {}
 
-    /// All others of the round have had their turn: the place to write what waited for that.
+    /// All other sockets of the round have had their turn. Use this to write output that waited for that.
     open func roundEnds() {}
 
-    /// The peer has gone, as `watchForDeparture()` was to find out.
+    /// The peer has gone; see `watchForDeparture()`.
     open func peerHasGone() {}
 
-    /// An iteration of the loop ends in which `callAtIterationEnd()` was called.
+    /// The iteration in which `callAtIterationEnd()` was called has come to its end.
     open func iterationEnds() {}
 
-    /// The kernel or the memory has no room to watch this socket. Closes it, unless overridden.
+    /// The kernel or the program lacks memory to watch this socket. Closes the socket, unless overridden.
     open func cannotWatch(_ error: SystemError) { close() }
 
-    /// `iterationEnds()` is called once for each call of this, when all sockets that are ready in this iteration have
-    /// been served: the place to write what gathered meanwhile. Written one after another, bytes for a peer wake it
-    /// once, not each time. On the loop's thread.
+    /// Asks for one call of `iterationEnds()` when all ready sockets of this iteration have been served. Use that call
+    /// to write gathered output: written together, the bytes for a peer wake the peer once, not each time. On the
+    /// loop's thread.
     public final func callAtIterationEnd() { loop.callAtIterationEnd(self) }
 
     // MARK: Watching
 
-    /// Whether bytes to read are reported.
+    /// Whether the loop reports bytes to read.
     public final var isReading: Bool { unsafe readWatch != nil }
 
-    /// `readable()` is called from now on whenever bytes, or the end of the stream, wait to be read; again as long as
-    /// they are left there. Does nothing if that is already so. On the loop's thread.
+    /// From now on, `readable()` is called whenever bytes, or the end of the stream, wait to be read, again and again
+    /// until they are read. Does nothing if reading has already started. On the loop's thread.
     public final func startReading() {
         guard unsafe readWatch == nil, !isClosed else { return }
         unsafe departureWatch = nil
@@ -112,13 +112,14 @@ import Glibc
         }
     }
 
-    /// `readable()` is no longer called; the kernel's buffer fills, and then the peer waits. On the loop's thread.
+    /// From now on, `readable()` is not called. The kernel's buffer fills, and then the peer waits. On the loop's
+    /// thread.
     public final func stopReading() { unsafe readWatch = nil }
 
-    /// Whether `writable()` is still to come. On the loop's thread.
+    /// Whether `writable()` will be called. On the loop's thread.
     public final var isWriteArmed: Bool { unsafe writeWatch != nil }
 
-    /// `writable()` is called as soon as the kernel takes bytes again, until `disarmWrite()`: for use after
+    /// From now on, `writable()` is called whenever the kernel takes bytes, until `disarmWrite()`. For use after
     /// `.wouldBlock`. On the loop's thread.
     public final func armWrite() {
         guard unsafe writeWatch == nil, !isClosed else { return }
@@ -133,18 +134,19 @@ import Glibc
         }
     }
 
-    /// While connecting this does nothing: the outcome is being waited for.
+    /// Stops the calls of `writable()`. Does nothing while connecting, since the watch then waits for the outcome.
     public final func disarmWrite() {
         if !isConnecting, unsafe writeWatch != nil { unsafe writeWatch = nil }
     }
 
-    /// After the end of the stream, when reading has stopped and nothing waits to be written: `peerHasGone()` is called
-    /// when the peer's side is known to be closed for good, by its reset. Until `armWrite()` or `startReading()`: whoever
-    /// writes or reads is told of that as well. Does nothing if that is already so. On the loop's thread.
+    /// Calls `peerHasGone()` when the peer has closed its side for good, as its reset shows. For use after the end of
+    /// the stream, when reading has stopped and no bytes wait to be written. Ends with `armWrite()` or
+    /// `startReading()`, since a read or a write also finds out that the peer has gone. Does nothing if already
+    /// watching. On the loop's thread.
     public final func watchForDeparture() {
         guard unsafe departureWatch == nil, unsafe writeWatch == nil, unsafe readWatch == nil, !isClosed else { return }
         do throws(SystemError) {
-            // By edges: the end of the stream, which stays to be read, is told of once.
+            // Edge-triggered: the end of the stream, which stays unread, is reported only once.
             unsafe departureWatch = try Watch(
                 loop.base, descriptor, EV_READ | EV_PERSIST | EV_ET, context: context(self)
             ) { _, _, context in
@@ -155,8 +157,8 @@ import Glibc
         }
     }
 
-    /// Whether the connection is at its end in both directions: by a reset, or, on a Unix socket, since the peer has
-    /// closed. On TCP a peer that has closed looks like one that only sends no more until something is written to it.
+    /// Whether the connection is closed in both directions: by a reset or, on a Unix socket, because the peer has
+    /// closed. On TCP, a peer that has closed looks like one that only sends no more, until bytes are written to it.
     public final var hasLostPeer: Bool {
         var entry = pollfd(fd: descriptor, events: 0, revents: 0)
         return unsafe poll(&entry, 1, 0) > 0 && Int32(entry.revents) & (POLLHUP | POLLERR) != 0
@@ -184,7 +186,7 @@ import Glibc
         connected(code == 0 ? nil : SystemError(.connect, code: code))
     }
 
-    /// Never on the caller's stack: it does not expect that arming closes the socket.
+    /// Never on the caller's stack: a caller does not expect that arming a watch closes the socket.
     private func reportLater(_ error: SystemError) {
         loop.atIterationEnd { [self] in
             if !isClosed { cannotWatch(error) }
@@ -193,12 +195,12 @@ import Glibc
 
     // MARK: Ending
 
-    /// Closes; bytes already written still go out. May be called again. The peer hears of it at once, or, if very many
-    /// close together, after as many iterations of the loop as they take (`EventLoop.postponesEnd`).
+    /// Closes the socket; bytes already written still go out. May be called again. The peer learns of it at once or, if
+    /// very many sockets close together, some iterations of the loop later (`EventLoop.postponesEnd`).
     public final func close() { releaseDescriptor() }
 
-    /// Closes with a reset, so that the peer sees that what it received is not complete. On a Unix socket this is
-    /// `close`.
+    /// Closes the socket with a reset, so that the peer sees that the received message is incomplete. On a Unix socket
+    /// this is `close`.
     public final func abort() {
         guard !isClosed else { return }
         // Fails on Unix sockets, which have no reset.
@@ -206,7 +208,7 @@ import Glibc
         releaseDescriptor()
     }
 
-    /// Sends the end of the stream; reading goes on.
+    /// Sends the end of the stream; reading continues.
     /// - Throws: if the socket is closed, or its connection has ended.
     public final func shutdownWrite() throws(SystemError) {
         guard Glibc.shutdown(descriptor, Int32(SHUT_WR)) == 0 else { throw .last(.shutdown) }
@@ -214,7 +216,7 @@ import Glibc
 
     private func releaseDescriptor() {
         guard descriptor >= 0 else { return }
-        // The watches first: libevent must not be left with a number that may mean another file next.
+        // Drop the watches first: libevent must not keep a number that may soon mean another file.
         unsafe readWatch = nil
         unsafe writeWatch = nil
         unsafe departureWatch = nil
@@ -224,13 +226,13 @@ import Glibc
 
     // MARK: Addresses
 
-    /// Our end's address. Asks the kernel.
+    /// The local address. Asks the kernel.
     /// - Throws: if the socket is closed.
     public final func localAddress() throws(SystemError) -> SocketAddress {
         try unsafe SocketAddress.asking(.getsockname, descriptor) { unsafe getsockname($0, $1, $2) }
     }
 
-    /// The other end's address. Asks the kernel.
+    /// The peer's address. Asks the kernel.
     /// - Throws: if the socket is closed, or its peer has gone.
     public final func peerAddress() throws(SystemError) -> SocketAddress {
         try unsafe SocketAddress.asking(.getpeername, descriptor) { unsafe getpeername($0, $1, $2) }

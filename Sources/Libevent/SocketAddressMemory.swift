@@ -1,7 +1,7 @@
 import CLibevent
 import Glibc
 
-/// The way between `SocketAddress` and the kernel's `sockaddr`.
+/// Conversion between `SocketAddress` and the kernel's `sockaddr`.
 extension SocketAddress {
     var family: Int32 {
         switch self {
@@ -11,7 +11,7 @@ extension SocketAddress {
         }
     }
 
-    /// Lets `body` see the address as the kernel wants it. The pointer is good only inside `body`.
+    /// Calls `body` with the address in the kernel's form. The pointer is valid only inside `body`.
     func withMemory<Result>(_ body: (UnsafePointer<sockaddr>, socklen_t) -> Result) -> Result {
         switch self {
         case .ipv4(let address, let port):
@@ -41,15 +41,15 @@ extension SocketAddress {
     private static func pass<Memory, Result>(
         _ memory: inout Memory, _ size: Int, _ body: (UnsafePointer<sockaddr>, socklen_t) -> Result
     ) -> Result {
-        // Every sockaddr_* begins like sockaddr; the size says how much is there.
+        // Every `sockaddr_*` begins like `sockaddr`; the size says how many bytes there are.
         unsafe withUnsafeBytes(of: &memory) { bytes in
             unsafe body(bytes.baseAddress!.assumingMemoryBound(to: sockaddr.self), socklen_t(size))
         }
     }
 
-    /// What the kernel wrote into `memory`; `nil` for families that are none of ours.
+    /// The address that the kernel wrote into `memory`; `nil` for other address families.
     init?(_ memory: inout sockaddr_storage, length: socklen_t) {
-        // sockaddr_storage is large and aligned enough for each of the types it is read as.
+        // `sockaddr_storage` is large and aligned enough for each of the types it is read as.
         let address: SocketAddress? = unsafe withUnsafeBytes(of: &memory) { bytes in
             unsafe Self.read(bytes, length: Int(length))
         }

@@ -1,6 +1,6 @@
 import Glibc
 
-/// Why a text is not a socket address.
+/// The reasons why a text is not a socket address.
 public enum AddressSyntaxError: String, Error, Sendable {
     case empty = "it is empty"
     case url = "it is a URL"
@@ -15,7 +15,7 @@ public enum AddressSyntaxError: String, Error, Sendable {
 
 extension SocketAddress {
     /// Reads `127.0.0.1:8080`, `[::1]:80`, `[fe80::1%eth0]:80` or `unix:/path`. Names are not looked up.
-    /// - Throws: what is wrong with the text.
+    /// - Throws: the reason why the text is not an address.
     public init(parsing text: String) throws(AddressSyntaxError) {
         guard !text.isEmpty else { throw .empty }
         if text.hasPrefix("unix:") {
@@ -48,7 +48,7 @@ extension SocketAddress {
         self = .ipv4(address, port: port)
     }
 
-    /// An IP address without brackets, like `127.0.0.1`, `::1` or `fe80::1%eth0`; `nil` for anything else.
+    /// An IP address without brackets, like `127.0.0.1`, `::1` or `fe80::1%eth0`; `nil` for any other text.
     public init?(literal host: String, port: UInt16) {
         if let address = IPv4Address(host) {
             self = .ipv4(address, port: port)

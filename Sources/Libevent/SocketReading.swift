@@ -2,21 +2,21 @@ public import Bytes
 import CLibevent
 import Glibc
 
-/// What one read gave.
+/// The result of one read.
 public enum ReadResult: Sendable, Equatable {
-    /// This many bytes, at least one.
+    /// This many bytes were read, at least one.
     case bytes(Int)
-    /// Nothing yet; `readable` reports when.
+    /// No bytes yet; `readable` reports the next ones.
     case wouldBlock
-    /// The peer has sent everything and said so.
+    /// The peer has closed its side of the stream after its last byte.
     case endOfStream
-    /// The connection is broken: whatever came before may be cut off.
+    /// The connection is broken: the bytes received before may be incomplete.
     case failed(SystemError)
 }
 
-/// Reading straight from the kernel: one system call each. On the loop's thread, while the socket is open.
+/// Reads straight from the kernel, with one system call per method. On the loop's thread, while the socket is open.
 extension Socket {
-    /// Reads after what `buffer` holds, as much as fits; makes room for at least `minimum` bytes.
+    /// Appends as many bytes to `buffer` as fit; makes room for at least `minimum` bytes.
     public final func read(into buffer: ByteBuffer, minimum: Int = 4096) -> ReadResult {
         var result = ReadResult.wouldBlock
         _ = unsafe buffer.withFreeSpace(minimum: minimum) { free in
@@ -27,7 +27,7 @@ extension Socket {
         return result
     }
 
-    /// Whether nothing waits to be read, not even the end or an error. Asks the kernel, and leaves there what there is.
+    /// Whether no bytes, no end and no error wait to be read. Asks the kernel and consumes nothing.
     public final var isSilent: Bool {
         var byte: UInt8 = 0
         let count = retryingInterrupted { unsafe recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) }
@@ -36,7 +36,7 @@ extension Socket {
 
     private func receive(_ memory: UnsafeMutableRawBufferPointer) -> ReadResult {
         precondition(memory.count > 0, "a read without room would look like the end of the stream")
-        // The kernel writes at most as many bytes as there are.
+        // The kernel writes at most `memory.count` bytes.
         guard let start = memory.baseAddress else { return .wouldBlock }
         let count = retryingInterrupted { unsafe coalesced_receive(descriptor, start, memory.count) }
         if count > 0 { return .bytes(count) }

@@ -1,10 +1,10 @@
 import Bytes
 
-/// Sockets that have been read and are served together: first all are read, as the loop finds them ready, then all are
-/// served, then all that is owed to them is written.
+/// Serves sockets together: first all of them are read, as the loop finds them ready, then all requests are served,
+/// then all output is written.
 ///
-/// A read or a write is more of the kernel's code than a core's instruction cache holds, or nearly. So whatever runs
-/// after one begins by fetching its own code again. In a round that happens once.
+/// The kernel's code for a read or a write nearly fills, or exceeds, a core's instruction cache. So the program's code
+/// has to be fetched again after each system call. A round fetches it only once.
 ///
 /// ```
 /// recv recv recv …              each socket's `readable`, which calls `add`
@@ -12,20 +12,21 @@ import Bytes
 /// roundEnds roundEnds …         send send …
 /// ```
 ///
-/// A round is served when `most` sockets have gathered, and at the latest when all ready ones have been read, before any
-/// job of the loop's and the end of the iteration. On the loop's thread.
+/// A round is served when `most` sockets have gathered, and at the latest when all ready sockets have been read: before
+/// any job of the loop and the end of the iteration. On the loop's thread.
 @safe open class SocketRound: IterationReader {
-    /// The first of a round waits for so many others to be read and served: some 25 µs where each asks for one hit. A
-    /// client that has sent hundreds of requests is served with all of them, as it was without rounds.
+    /// A round of this many sockets is served at once. Its first socket waits until the others are read and served:
+    /// about 25 µs if each asks for one hit. A client that has sent hundreds of requests is served with all of them, as
+    /// without rounds.
     public static let most = 16
 
     private let loop: EventLoop
-    /// Each is retained once, by `add`, and released once its round has ended: in between it is used without counting
-    /// references, of which an array of sockets would take six atomic instructions a member, not two.
+    /// `add` retains each socket once, and the end of its round releases it. In between the sockets are used without
+    /// reference counting; an array of strong references would take six atomic instructions a member instead of two.
     private let members = unsafe Exclusive<[Unmanaged<Socket>]>([])
-    /// Whether the loop will tell when its sockets have been read.
+    /// Whether the loop will call `socketsWereRead()`.
     private var isAnnounced = false
-    /// While it is served, those who are added wait for the next one.
+    /// Whether the round is being served. Sockets added meanwhile wait for the next round.
     private var isUnderWay = false
 
     /// An empty round of sockets on `loop`.
@@ -35,15 +36,15 @@ import Bytes
 
     // MARK: For subclasses
 
-    /// So many sockets will be served.
+    /// Called before `count` sockets are served.
     open func begins(with count: Int) {}
 
-    /// They have been.
+    /// Called after all of them have been served.
     open func ends() {}
 
     // MARK: Members
 
-    /// `socket` has been read, and waits for `roundCame`. It may be closed by then; it lives.
+    /// Adds `socket`, which has been read; it waits for `roundCame`. It may be closed by then, but stays alive.
     public final func add(_ socket: Socket) {
         let count = unsafe members.use { members in
             unsafe members.append(Unmanaged.passRetained(socket))
@@ -55,13 +56,13 @@ import Bytes
         loop.afterReading(self)
     }
 
-    /// From the loop: serves those who have been read.
+    /// Called by the loop: serves the sockets that have been read.
     public final func socketsWereRead() {
         isAnnounced = false
         serve()
     }
 
-    /// Serves those who have been read, now: for whoever must not find any of them half done.
+    /// Serves the sockets that have been read, now: for callers that must not find a half-done request.
     public final func serve() {
         guard !isUnderWay, unsafe members.use({ unsafe !$0.isEmpty }) else { return }
         isUnderWay = true
@@ -78,7 +79,7 @@ import Bytes
         unsafe members.use { if unsafe $0.isEmpty { unsafe swap(&due, &$0) } }
     }
 
-    // Not `for unsafe … in`, which swift-format 6.3 breaks.
+    // `for unsafe … in` is not used, since swift-format 6.3 breaks it.
     @inline(__always)
     private static func forEach(of members: [Unmanaged<Socket>], _ body: (Unmanaged<Socket>) -> Void) {
         for index in unsafe members.indices { unsafe body(members[index]) }

@@ -2,9 +2,9 @@ public import Bytes
 import CLibevent
 import Glibc
 
-/// What one write gave.
+/// The result of one write.
 public enum WriteResult: Sendable, Equatable {
-    /// This many bytes were written, perhaps fewer than offered: then arm for writing and send the rest later.
+    /// This many bytes were written. If fewer than offered, arm for writing and send the rest later.
     case wrote(Int)
     /// The socket is full; arm for writing.
     case wouldBlock
@@ -12,9 +12,9 @@ public enum WriteResult: Sendable, Equatable {
     case failed(SystemError)
 }
 
-/// How far `flush` came.
+/// The result of `flush`.
 public enum FlushResult: Sendable, Equatable {
-    /// Nothing is left.
+    /// The buffer is empty.
     case done
     /// The rest waits for `writable()`.
     case blocked
@@ -22,10 +22,10 @@ public enum FlushResult: Sendable, Equatable {
     case failed(SystemError)
 }
 
-/// Writing straight to the kernel: one system call each, nothing kept. On the loop's thread, while the socket is open.
-/// A peer that has left is a result like any other: no signal is raised.
+/// Writes straight to the kernel, with one system call per method and no buffering. On the loop's thread, while the
+/// socket is open. A peer that has left is an ordinary result: no signal is raised.
 extension Socket {
-    /// Writes what the kernel takes now. On the socket's loop; never waits.
+    /// Writes as many bytes as the kernel takes now. On the socket's loop; never waits.
     public final func write(_ bytes: Span<UInt8>) -> WriteResult {
         unsafe bytes.withUnsafeBytes { bytes in
             let count = retryingInterrupted {
@@ -35,9 +35,9 @@ extension Socket {
         }
     }
 
-    /// Writes all of `buffer`, as far as the kernel takes it now, and takes out what is written. Arms for writing if
-    /// something is left, and disarms if not.
-    /// - Parameter wrote: told after each write how many bytes it took.
+    /// Writes as much of `buffer` as the kernel takes now, and consumes the written bytes. Arms for writing if bytes
+    /// are left, and disarms otherwise.
+    /// - Parameter wrote: called after each write with the number of bytes written.
     public final func flush(_ buffer: ByteBuffer, wrote: (Int) -> Void = { _ in }) -> FlushResult {
         while !buffer.isEmpty {
             switch write(buffer.span) {
@@ -55,29 +55,29 @@ extension Socket {
         return .done
     }
 
-    /// Writes `first`, then `second`: a head and a body that is whole.
+    /// Writes `first`, then `second`: a head and a complete body.
     public final func write(_ first: Span<UInt8>, _ second: Span<UInt8>) -> WriteResult {
         unsafe first.withUnsafeBytes { first in
             unsafe second.withUnsafeBytes { second in
-                // The kernel only reads.
+                // The kernel only reads the bytes.
                 var vectors = unsafe (
                     iovec(iov_base: UnsafeMutableRawPointer(mutating: first.baseAddress), iov_len: first.count),
                     iovec(iov_base: UnsafeMutableRawPointer(mutating: second.baseAddress), iov_len: second.count)
                 )
                 return unsafe withUnsafeMutableBytes(of: &vectors) { memory in
-                    // A tuple of two of them lies in memory as an array of two.
+                    // A tuple of two vectors lies in memory as an array of two.
                     unsafe send(memory.baseAddress!.assumingMemoryBound(to: iovec.self), 2)
                 }
             }
         }
     }
 
-    /// Writes the pieces of `list`. The list stays as it is.
+    /// Writes the pieces of `list`, which is unchanged.
     public final func write(_ list: GatherList) -> WriteResult {
         unsafe list.withVectors(after: UnsafeRawBufferPointer(start: nil, count: 0)) { unsafe send($0, $1) }
     }
 
-    /// Writes `head`, then the pieces of `list`. The list stays as it is.
+    /// Writes `head`, then the pieces of `list`, which is unchanged.
     public final func write(_ head: Span<UInt8>, _ list: GatherList) -> WriteResult {
         unsafe head.withUnsafeBytes { head in
             unsafe list.withVectors(after: head) { unsafe send($0, $1) }
@@ -86,7 +86,7 @@ extension Socket {
 
     private func send(_ vectors: UnsafeMutablePointer<iovec>, _ count: Int) -> WriteResult {
         if count == 1 {
-            // The kernel has less to copy and to check.
+            // `send` has less to copy and to check than `sendmsg`.
             return outcome(
                 retryingInterrupted { unsafe coalesced_send(descriptor, vectors[0].iov_base, vectors[0].iov_len) })
         }
@@ -103,27 +103,29 @@ extension Socket {
     }
 }
 
-// MARK: What the kernel holds
+// MARK: The kernel's send queue
 
 extension Socket {
-    /// Bytes the kernel may hold of what was written, on the loopback; it counts its own overhead and doubles the
-    /// number, so that three to four segments of 64 KiB fit. With less than two it would wait for acknowledgements that
-    /// a peer delays.
+    /// The limit of the kernel's send queue on loopback, in bytes. The kernel doubles the number and counts its own
+    /// overhead, so that three to four segments of 64 KiB fit. With fewer than two segments, the kernel would wait for
+    /// acknowledgements that a peer delays.
     private static let sendQueueOnLoopback: Int32 = 128 << 10
-    /// A segment of this size is on loopback: Ethernet's have at most 9,000 bytes. It is half the peer's receive
-    /// buffer, if that is less than what fits.
+    /// A connection with segments of this size or more is on loopback: Ethernet segments have at most 9,000 bytes. A
+    /// segment is half the peer's receive buffer, if that is less than the interface allows.
     private static let loopbackSegment: Int32 = 16 << 10
-    /// Bytes that wait to be sent for the first time, elsewhere; it takes more when half of them are on their way. A peer
-    /// that reads 64 KiB a second is seen to take something every two seconds.
+    /// The most bytes that wait to be sent for the first time, on networks. The kernel takes more when half of them are
+    /// on their way. So a peer that reads 64 KiB a second is seen to make progress every two seconds.
     static let mostUnsent: Int32 = 256 << 10
 
-    /// Before a large write: keeps the kernel from taking all of it at once where that gains nothing.
+    /// Keeps the kernel from taking all bytes of a large write at once, if that has no advantage. Call this before such
+    /// a write.
     ///
     /// The kernel queues twice as many segments as may be in flight, beginning with ten. On loopback a segment is 64
-    /// KiB, so that megabytes are copied into a queue faster than the peer reads: they have left the processor's caches
-    /// by the time it does, and each slow peer costs that much memory. On networks as much may be in flight as the path
-    /// needs, but little more may wait: megabytes that were taken from a peer's fast days would hide for a minute what a
-    /// slow one reads. On the loop's thread; costs system calls the first time only.
+    /// KiB, so megabytes are copied into the queue faster than the peer reads. By the time the peer reads them, they
+    /// have left the processor's caches, and each slow peer costs that much memory. On networks as much may be in
+    /// flight as the path needs, but little more may wait: if the kernel took megabytes while a peer was fast, they
+    /// would hide for a minute how little the peer reads once it is slow. On the loop's thread; makes system calls the
+    /// first time only.
     @inline(__always)
     public final func boundSendQueue() {
         if !sendQueueIsBounded { boundSendQueueNow() }
@@ -136,8 +138,8 @@ extension Socket {
         var length = socklen_t(MemoryLayout<Int32>.size)
         // Unix sockets have no segments, and small queues.
         guard unsafe getsockopt(descriptor, Int32(IPPROTO_TCP), TCP_MAXSEG, &segment, &length) == 0 else { return }
-        // A peer with a small buffer has small segments, wherever it is.
-        // If it fails, only speed is lost.
+        // A peer with a small buffer has small segments even on loopback, so its address is checked too. If setting the
+        // option fails, only speed is lost.
         if segment >= Self.loopbackSegment || (try? peerAddress().staysInMachine) == true {
             try? setSocketOption(descriptor, SOL_SOCKET, SO_SNDBUF, Self.sendQueueOnLoopback)
         } else {

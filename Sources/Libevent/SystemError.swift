@@ -1,6 +1,6 @@
 import Glibc
 
-/// The calls of the operating system that can fail here, by the name under which a log shows them.
+/// The system calls that can fail here, with the names that logs show.
 public enum SystemCall: String, Sendable {
     case accept, bind, chmod, connect, duplicate = "dup", eventBase = "event_base_new", eventfd, getsockname,
         getpeername, listen
@@ -10,7 +10,7 @@ public enum SystemCall: String, Sendable {
 
 /// A failed call and its `errno`.
 public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
-    /// Which system call failed.
+    /// The system call that failed.
     public let call: SystemCall
     /// The `errno` the call left.
     public let code: Int32
@@ -21,19 +21,19 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
         self.code = code
     }
 
-    /// `errno` as it stands now. Must be the first thing after the failed call.
+    /// The present `errno`. Must be called directly after the failed call.
     static func last(_ call: SystemCall) -> SystemError { SystemError(call, code: errno) }
 
-    /// What the code means, in words. Makes a `String`: not for the hot path.
+    /// The code's meaning in words. Makes a `String`: not for the hot path.
     public var message: String {
-        // `strerror` answers from constant or thread-local memory in glibc ≥ 2.32; copied at once.
+        // In glibc ≥ 2.32 `strerror` returns constant or thread-local memory; the text is copied at once.
         guard let text = unsafe strerror(code) else { return "error \(code)" }
         return unsafe String(cString: text)
     }
 
     public var description: String { "\(call.rawValue): \(message)" }
 
-    /// This machine has run out of descriptors, ports or memory: nothing that the other end did.
+    /// Whether this machine has run out of descriptors, ports or memory, through no fault of the peer.
     public var isShortageHere: Bool {
         switch code {
         case EMFILE, ENFILE, ENOBUFS, ENOMEM, EADDRNOTAVAIL: true
@@ -41,29 +41,29 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
         }
     }
 
-    /// This machine has no way to such addresses, as to IPv6 ones where it has IPv4 only.
+    /// Whether this machine has no route to such addresses, as to IPv6 addresses on a machine with IPv4 only.
     public var isUnreachableNetwork: Bool { code == ENETUNREACH || code == EAFNOSUPPORT }
 
-    /// There is no way to the address, or none from here to any like it.
+    /// Whether there is no route to the address, or to any of its family.
     public var isUnreachable: Bool { isUnreachableNetwork || code == EHOSTUNREACH }
 
-    /// The reader of a pipe leaves no room.
+    /// Whether the reader of a pipe leaves no room at present.
     public var isForNow: Bool { code == EAGAIN }
 
-    /// A FIFO has no reader.
+    /// Whether a FIFO has no reader.
     public var isWithoutReader: Bool { code == ENXIO }
 
-    /// The peer has thrown the connection away.
+    /// Whether the peer has reset the connection.
     public var isReset: Bool { code == ECONNRESET }
 
-    /// There is no such file, or no folder for it.
+    /// Whether there is no such file, or no folder for it.
     public var isMissing: Bool { code == ENOENT }
 
-    /// Whether the program's user may not do this.
+    /// Whether the program's user lacks the permission.
     public var isForbidden: Bool { code == EACCES || code == EPERM }
 }
 
-/// Runs `body` again for as long as a signal interrupts it.
+/// Repeats `body` as long as a signal interrupts it.
 @inline(__always)
 func retryingInterrupted(_ body: () -> Int) -> Int {
     while true {

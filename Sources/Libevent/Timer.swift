@@ -1,16 +1,16 @@
 import CLibevent
 
-/// A clock event on a loop, for what is rare; each one is a libevent timer. For a deadline per connection, see
-/// `DeadlineWheel`. A pending timer is kept alive by its loop and dies with it.
+/// A timer on a loop, for rare events; each one is a libevent timer. For a deadline per connection use `DeadlineWheel`.
+/// The loop keeps a pending timer alive, and drops it when the loop ends.
 @safe public final class Timer {
     private var watch: Watch?
     private var action: (() -> Void)?
     private let repeats: Bool
-    /// When it is to fire, in nanoseconds of the loop's clock.
+    /// The time at which the timer is to fire, in nanoseconds of the loop's clock.
     private var due = Int64.max
-    /// Whether it waits for the sockets, since the clock has jumped.
+    /// Whether the timer waits for the sockets, since the clock has jumped.
     private var isPausing = false
-    /// Alive whenever `watch` is set: the loop empties its timers before it goes.
+    /// Alive whenever `watch` is set: the loop empties its timers before it is deinitialized.
     private unowned let loop: EventLoop
 
     fileprivate init(on loop: EventLoop, repeats: Bool, action: @escaping () -> Void) {
@@ -19,7 +19,7 @@ import CLibevent
         self.action = action
     }
 
-    /// The action will not run, and is released. Does nothing if it has already run. On the loop's thread.
+    /// Cancels and releases the action. Does nothing if the action has already run. On the loop's thread.
     public func cancel() {
         guard watch != nil else { return }
         watch = nil
@@ -45,10 +45,10 @@ import CLibevent
 
     private func fire() {
         loop.noteBeginning()
-        // The sockets come first (`EventLoop.Jump`). One that repeats is no end of a wait.
+        // The sockets come first (`EventLoop.Jump`). A repeating timer is exempt: it does not end a wait.
         if !repeats, !isPausing, loop.now - due >= EventLoop.Jump.least {
             isPausing = true
-            // Otherwise out of memory: then it fires now.
+            // If there is no memory for the new watch, fire now.
             if (try? start(EventLoop.Jump.pause)) != nil { return }
         }
         let action = action
@@ -58,7 +58,7 @@ import CLibevent
 }
 
 extension EventLoop {
-    /// Runs `action` once, `after` nanoseconds from now. libevent counts with the kernel's coarse clock: up to 4 ms
+    /// Runs `action` once, `after` nanoseconds from now. libevent uses the kernel's coarse clock, which is up to 4 ms
     /// off. On the loop's thread.
     @discardableResult
     public func schedule(after delay: Int64, _ action: @escaping () -> Void) -> Timer {
@@ -75,8 +75,8 @@ extension EventLoop {
         do {
             try timer.start(delay)
         } catch {
-            // A timer needs no kernel resource: only memory can be missing, and for lack of that Swift stops
-            // everywhere.
+            // A timer needs no kernel resource. Only memory can be missing, and for lack of memory Swift stops the
+            // program everywhere.
             preconditionFailure("out of memory for a timer")
         }
         return timer

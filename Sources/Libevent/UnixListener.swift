@@ -1,18 +1,17 @@
 import Glibc
 
-/// A unix socket that listens at its path, for the listeners of one loop or of several, which all accept from its one
-/// queue.
+/// A Unix socket that listens at its path. The listeners of one or several loops all accept from its single queue.
 ///
-/// Immutable, so any thread may hold it. The last owner to drop it closes it and removes the path, unless something
-/// else is there by then.
+/// Immutable, so any thread may hold it. When the last owner drops it, the socket is closed and the path is removed,
+/// unless another file is there by then.
 public final class UnixListener: Sendable {
-    /// What is at a path: enough to recognise it.
+    /// The identity of the file at a path.
     private struct File: Equatable {
         let device: dev_t
         let number: ino_t
         let isSocket: Bool
 
-        /// `nil`: nothing. Not what a link points to.
+        /// `nil` if there is no file. A symbolic link is not followed.
         init?(at path: String) {
             var status = stat()
             guard unsafe lstat(path, &status) == 0 else { return nil }
@@ -27,8 +26,8 @@ public final class UnixListener: Sendable {
     private let file: File?
 
     /// Listens at `path` with the backlog and the permissions of `settings`. A socket that an ended program left there
-    /// is replaced; one that somebody listens at, and anything that is not a socket, is not.
-    /// - Throws: if somebody listens there, something else is there, or the folder or the system allows no socket
+    /// is replaced. A socket that another program listens at, or a file that is not a socket, is not replaced.
+    /// - Throws: if another program listens there, another file is there, or the folder or the system allows no socket
     ///   (`ListenError.reason`).
     public init(_ path: String, _ settings: Listener.Settings = Listener.Settings()) throws(ListenError) {
         let address = SocketAddress.unix(path: path)
@@ -36,7 +35,7 @@ public final class UnixListener: Sendable {
             descriptor = try Self.bind(path, address)
             file = File(at: path)
             if let mode = settings.pathMode {
-                // Before `listen`, nobody can have connected.
+                // No client can have connected before `listen`.
                 guard unsafe chmod(path, mode) == 0 else { throw .last(.chmod) }
             }
             guard Glibc.listen(descriptor.rawValue, settings.backlog) == 0 else { throw .last(.listen) }
@@ -58,14 +57,14 @@ public final class UnixListener: Sendable {
         if descriptor.bind(to: address) { return descriptor }
         let error = SystemError.last(.bind)
         guard error.code == EADDRINUSE else { throw error }
-        // Connecting to a file that is not a socket is refused as well.
+        // `isAbandoned` alone cannot tell: connecting to a file that is not a socket is refused as well.
         guard let file = File(at: path), file.isSocket else { throw SystemError(.bind, code: EEXIST) }
         guard isAbandoned(address), unsafe unlink(path) == 0 else { throw error }
         guard descriptor.bind(to: address) else { throw .last(.bind) }
         return descriptor
     }
 
-    /// A socket's path outlives the program that bound it; then nobody answers there.
+    /// Whether no program listens at the socket's path, which outlives the program that bound it.
     private static func isAbandoned(_ address: SocketAddress) -> Bool {
         guard let descriptor = try? Descriptor.stream(for: address) else { return false }
         let number = descriptor.rawValue

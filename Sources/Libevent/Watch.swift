@@ -1,11 +1,11 @@
 import CLibevent
 import Glibc
 
-/// One added libevent `event`: a descriptor, a signal or a timeout that is being watched for.
+/// One added libevent `event`: it watches a descriptor, a signal or a timeout.
 ///
-/// Whoever holds the value is watching; dropping it removes and frees the event, after which its callback never
-/// comes again, even if it was already due in the current iteration. Dropping it inside its own callback is fine.
-/// The holder is the callback's `context` and must not move or die before the watch does.
+/// Holding the value keeps the watch active. Dropping it removes and frees the event. Its callback then never comes
+/// again, even if it was already due in the current iteration. A callback may drop its own watch. The holder is the
+/// callback's `context` and must not move or be freed before the watch is.
 @safe struct Watch: ~Copyable {
     private let event: OpaquePointer
 
@@ -32,24 +32,24 @@ import Glibc
 }
 
 extension timeval {
-    /// Rounded up to the microsecond; nothing negative.
+    /// Rounded up to the microsecond; a negative value becomes 0.
     init(nanoseconds: Int64) {
         let microseconds = (max(0, nanoseconds) + 999) / 1000
         self.init(tv_sec: Int(microseconds / 1_000_000), tv_usec: Int(microseconds % 1_000_000))
     }
 }
 
-/// What a libevent callback was given as context.
+/// The object that a libevent callback was given as context.
 ///
 /// Invariant: every context in this module is an unretained `Object` that owns the `Watch` it was made for, and an
-/// event is gone before its owner is. The strong reference given here keeps the owner alive for the callback.
+/// event is freed before its owner is. The strong reference returned here keeps the owner alive for the callback.
 @inline(__always)
 func watcher<Object: AnyObject>(_ context: UnsafeMutableRawPointer?, as _: Object.Type) -> Object? {
     guard let context = unsafe context else { return nil }
     return unsafe Unmanaged<Object>.fromOpaque(context).takeUnretainedValue()
 }
 
-/// `object` as a context; see `watcher`.
+/// `object` as a context for a callback; see `watcher`.
 @inline(__always)
 func context(_ object: AnyObject) -> UnsafeMutableRawPointer {
     unsafe Unmanaged.passUnretained(object).toOpaque()

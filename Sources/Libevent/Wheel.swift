@@ -1,11 +1,11 @@
-/// The wheel without a clock: entries in rings by the tick they are due at, in one slab.
+/// The timer wheel without a clock: entries lie in rings by the tick at which they are due, in one array of nodes.
 ///
-/// Inserting, moving and removing take constant time. An entry due beyond one turn of the wheel lies in the ring its
-/// tick falls on and is passed over once a turn. Time is an argument and counts in ticks.
+/// Inserting, moving and removing take constant time. An entry that is due beyond one turn of the wheel lies in the
+/// ring of its tick and is passed over once a turn. Time is an argument and counts in ticks.
 ///
 /// absent ─insert→ waiting ─collect→ due ─nextDue→ firing ─move→ waiting; ─remove→ absent from each of them
 struct Wheel<Payload> {
-    /// The rings are circular lists through sentinel nodes, so that unlinking need not know which ring it is.
+    /// The rings are circular lists with a sentinel node each, so that unlinking need not know the ring.
     private struct Node {
         var next: UInt32
         var previous: UInt32
@@ -19,7 +19,7 @@ struct Wheel<Payload> {
     private let ringCount: UInt32
     private var dueRing: UInt32 { ringCount }
     private var freeRing: UInt32 { ringCount + 1 }
-    /// Everything due up to here has been collected.
+    /// All entries due up to this tick have been collected.
     private(set) var currentTick: Int64 = 0
     private(set) var count = 0
 
@@ -30,7 +30,7 @@ struct Wheel<Payload> {
         nodes = (0..<UInt32(ringCount) + 2).map { Node(next: $0, previous: $0) }
     }
 
-    /// `tick` in the past counts as the next one, so that nothing fires in the round that armed it.
+    /// A `tick` in the past counts as the next one, so that an entry never fires in the turn that inserted it.
     mutating func insert(_ payload: Payload, at tick: Int64) -> Deadline {
         var index = nodes[Int(freeRing)].next
         if index == freeRing {
@@ -46,7 +46,7 @@ struct Wheel<Payload> {
         return Deadline(index: index, generation: nodes[Int(index)].generation)
     }
 
-    /// Returns the payload; `nil` if the entry is no longer there.
+    /// Returns the payload; `nil` if the entry no longer exists.
     @discardableResult
     mutating func remove(_ deadline: Deadline) -> Payload? {
         guard contains(deadline) else { return nil }
@@ -58,7 +58,7 @@ struct Wheel<Payload> {
         return payload
     }
 
-    /// Makes the entry due at `tick` instead; false if it is no longer there.
+    /// Makes the entry due at `tick` instead; returns false if the entry no longer exists.
     @discardableResult
     mutating func move(_ deadline: Deadline, to tick: Int64) -> Bool {
         guard contains(deadline) else { return false }
@@ -72,7 +72,7 @@ struct Wheel<Payload> {
             && nodes[Int(deadline.index)].generation == deadline.generation
     }
 
-    /// Gathers what is due up to `tick`, for `nextDue` to return.
+    /// Moves the entries due up to `tick` into the due ring, from which `nextDue` returns them.
     mutating func collect(upTo tick: Int64) {
         guard tick > currentTick else { return }
         // One turn visits every ring, however long the loop was held up.
@@ -92,10 +92,10 @@ struct Wheel<Payload> {
         currentTick = tick
     }
 
-    /// Whether `nextDue` has any to return.
+    /// Whether `nextDue` has an entry to return.
     var hasDue: Bool { nodes[Int(dueRing)].next != dueRing }
 
-    /// Takes out the next due entry: from now on it is firing, in no ring, and waits to be moved or removed.
+    /// Takes out the next due entry. From now on it is firing, lies in no ring, and must be moved or removed.
     mutating func nextDue() -> (Deadline, Payload)? {
         let index = nodes[Int(dueRing)].next
         guard index != dueRing, let payload = nodes[Int(index)].payload else { return nil }
@@ -121,7 +121,7 @@ struct Wheel<Payload> {
         nodes[Int(ring)].previous = index
     }
 
-    /// Leaves the node linked to itself, so that unlinking twice is harmless.
+    /// Links the node to itself, so that unlinking twice is harmless.
     private mutating func unlink(_ index: UInt32) {
         let (previous, next) = (nodes[Int(index)].previous, nodes[Int(index)].next)
         nodes[Int(previous)].next = next
