@@ -1,6 +1,6 @@
-/// Keys as a file has them, each with its comment and a value: what the shipped file is made of.
+/// The lines of the shipped configuration file: each key with a value, below a comment.
 enum DefaultFile {
-    /// Characters in a line of comment.
+    /// The most characters in a comment line.
     private static let width = 110
 
     /// The lines of YAML for `keys`, each below its comment.
@@ -19,11 +19,11 @@ enum DefaultFile {
             }
             lines += key.example.map { "# " + $0 }
         }
-        // The first line of a group follows its key at once.
+        // Without the first empty line: a group's first key follows the group's own key directly.
         return Array(lines.dropFirst())
     }
 
-    /// `text` in lines, and `range` after it in one piece.
+    /// Wraps `text` into comment lines. `range` follows the text and is not broken.
     static func comment(_ text: String, _ range: String? = nil) -> [String] {
         var lines: [String] = []
         var line = "#"

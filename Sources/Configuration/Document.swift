@@ -1,27 +1,27 @@
 import YAML
 
-/// A configuration file as a tree of nodes that know where they stand.
+/// A configuration file as a tree of nodes with their positions.
 struct Document {
     struct SyntaxError: Error {
         var position: Position
         var message: String
     }
 
-    /// `nil`: the file is empty or holds comments only.
+    /// `nil` if the file is empty or contains only comments.
     let root: Node?
     private let text: Lines
 
-    /// Whether `key` stands in the group `group`, with whatever value.
+    /// Whether `key` is in the group `group`, whatever its value.
     func states(_ key: String, in group: String) -> Bool { root?[group]?[key] != nil }
 
-    /// What to do about a value that is not what it looks like: one of which YAML takes the beginning for a tag, or all for
-    /// an anchor. `nil`: it is what it looks like.
+    /// The advice for a value whose first character YAML takes for the start of a tag, or a value that YAML takes for
+    /// an anchor as a whole. `nil` for any other value.
     func indicatorAdvice(for node: Node) -> String? {
         guard let start = text.offset(of: node.position) else { return nil }
         let scalars = text.scalars
         switch scalars[start] {
         case "&" where node.isNothing: break
-        // Those with two are YAML's own, such as `!!str`.
+        // Tags with two exclamation marks are YAML's own, such as `!!str`.
         case "!" where !scalars[(start + 1)...].starts(with: CollectionOfOne("!")): break
         default: return nil
         }
@@ -38,10 +38,10 @@ struct Document {
     }
 }
 
-/// A text by lines and columns.
+/// A text, addressed by line and column.
 struct Lines {
     let scalars: [Unicode.Scalar]
-    /// Where the lines begin in `scalars`.
+    /// The offsets of the lines in `scalars`.
     private let starts: [Int]
 
     init(_ text: String) {
@@ -50,7 +50,7 @@ struct Lines {
         starts = [0] + scalars.indices.filter { scalars[$0] == "\n" }.map { $0 + 1 }
     }
 
-    /// Where the character at `position` stands in `scalars`; `nil` if there is none.
+    /// The offset in `scalars` of the character at `position`; `nil` if there is none.
     func offset(of position: Position) -> Int? {
         guard starts.indices.contains(position.line - 1) else { return nil }
         let offset = starts[position.line - 1] + position.column - 1
@@ -66,7 +66,8 @@ extension Document.SyntaxError {
             message += "; remove this character"
             return
         }
-        // libyaml gives up an alias, an anchor and a tag behind their first character, other values at it.
+        // libyaml rejects an alias, an anchor or a tag after its first character, and other values at their first
+        // character.
         let beginning = error.context.map { Position($0.mark) } ?? position
         if Self.concernsIndicator(error.problem, error.context?.text ?? ""), let start = text.offset(of: beginning),
             let advice = Indicator.advice(at: start, in: text.scalars)
@@ -84,7 +85,7 @@ extension Document.SyntaxError {
         }
     }
 
-    /// Whether a value may have been taken for something else by its first character, in the words of libyaml.
+    /// Whether, by libyaml's message, the value's first character may have been taken for an indicator.
     private static func concernsIndicator(_ problem: String, _ context: String) -> Bool {
         ["cannot start any token", "undefined alias"].contains { problem.contains($0) }
             || ["scanning an alias", "scanning an anchor", "scanning a tag", "parsing a tag", "scanning a directive"]

@@ -1,11 +1,11 @@
-/// The characters that begin no value, since they mean something else to YAML there (YAML 1.2.2 §5.3): a value that begins
-/// with one needs quotes.
+/// The indicator characters that cannot begin a plain value (YAML 1.2.2 §5.3). A value that begins with one of them
+/// needs quotes.
 enum Indicator {
     private static let meanings: [Unicode.Scalar: String] = [
         "*": "an alias", "&": "an anchor", "!": "a tag", "%": "a directive", "@": "reserved", "`": "reserved",
     ]
 
-    /// What to do about a value that begins at `start` with such a character; `nil`: it begins with another one.
+    /// The advice for a value that begins at `start` with such a character; `nil` if it begins with another one.
     static func advice(at start: Int, in text: [Unicode.Scalar]) -> String? {
         guard text.indices.contains(start), let meaning = meanings[text[start]] else { return nil }
         var value = String.UnicodeScalarView()

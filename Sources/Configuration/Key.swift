@@ -1,18 +1,18 @@
 import YAML
 
-/// One key of the file: its name, its place in the settings, how it is written and what it is for.
+/// One key of the file: its name, its place in the settings, its syntax and its documentation.
 ///
-/// The default is what the settings hold before anything is read: it stands in their declaration and nowhere else.
+/// The key's default is the initial value of its property in the settings, and is stated nowhere else.
 struct Key<Root>: Sendable {
     let name: String
-    /// For the operator: a comment in the shipped file.
+    /// The documentation for the operator: a comment in the shipped file.
     let doc: String
     let range: String?
     let isRequired: Bool
-    /// Whether a reload cannot change it: sockets, threads and memory are set up at the start. Only keys at the top
-    /// level say so.
+    /// Whether a reload cannot change the value: sockets, threads and memory are set up at the start. Only keys at the
+    /// top level set this.
     let isReadAtStart: Bool
-    /// The names of the keys inside, for a group.
+    /// The names of the keys in a group.
     let children: [String]
     /// Comment lines shown in place of an empty list.
     let example: [String]
@@ -43,7 +43,7 @@ struct Key<Root>: Sendable {
         self.init(name, path, ValueSyntax(scalar), isRequired: isRequired, isReadAtStart: isReadAtStart, doc)
     }
 
-    /// Keys under a key.
+    /// A group of keys.
     init(_ name: String, isReadAtStart: Bool = false, _ doc: String, _ keys: [Key<Root>]) {
         self.name = name
         self.doc = Self.doc(doc, isReadAtStart)

@@ -1,6 +1,6 @@
 import Proxy
 
-/// How clients are served, and what of their messages is forwarded.
+/// The keys for serving clients, and for forwarding their messages.
 extension KeyTable {
     static let clients: [Key<Settings>] = [
         Key(

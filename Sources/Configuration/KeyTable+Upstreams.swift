@@ -172,7 +172,7 @@ enum RouteKeys {
             ]),
     ]
 
-    /// Looked up when the whole file is read.
+    /// The name of an upstream. It is looked up when the whole file has been read.
     private static var upstreamName: ValueSyntax<String> {
         let token = ValueSyntax<String>(.token)
         return ValueSyntax(range: token.range, write: token.write) { node, name, reader in
@@ -182,7 +182,7 @@ enum RouteKeys {
         }
     }
 
-    /// For the shipped file, where the list is empty.
+    /// Shown in the shipped file, where the list is empty.
     static let example = [
         "An example with all keys; only `upstream` is needed:",
         "routes:",

@@ -7,8 +7,8 @@ import Storage
 import Telemetry
 import Upstream
 
-/// Every key that a configuration file may have: the only place for its name, its place in the settings, its range and
-/// its meaning. Files are read and checked by it, and the shipped file is made from it.
+/// All keys of a configuration file. This is the only place for a key's name, its place in the settings, its range and
+/// its meaning. Reading, checking and the shipped file all use this table.
 enum KeyTable {
     static let all: [Key<Settings>] = [
         Key(
@@ -88,7 +88,7 @@ enum KeyTable {
             accessLog),
     ]
 
-    /// The names of what the elements of a list are made of, by the name of the list.
+    /// The keys that an element of each list may have, by the name of the list.
     static let lists = [
         (name: "upstreams", keys: UpstreamKeys.all.map(\.name)), (name: "routes", keys: RouteKeys.all.map(\.name)),
     ]
@@ -308,11 +308,11 @@ enum KeyTable {
 }
 
 extension ScalarSyntax where Value == Int {
-    /// Also for `--workers`.
+    /// The syntax of `--workers`, too.
     public static var workers: Self { integer(0...1024) }
-    /// Also for `--memory`.
+    /// The syntax of `--memory`, too.
     public static var memory: Self { size(1 << 20...1 << 50) }
-    /// A power of two: the shard is picked by a mask.
+    /// A power of two, since a bit mask selects the shard.
     static var shards: Self {
         let powers = (0...12).map { 1 << $0 }
         return ScalarSyntax("a power of two", range: "1 to 4096", write: { "\($0)" }) { text in
@@ -324,12 +324,12 @@ extension ScalarSyntax where Value == Int {
 }
 
 extension ScalarSyntax where Value == Duration {
-    /// What is worth waiting on a network: the wheel tells no times apart that are shorter than its tick, and anything
-    /// longer is forever.
+    /// A timeout for the network. The wheel cannot distinguish times shorter than its tick, and a wait longer than a
+    /// day is as good as endless.
     static var patience: Self { duration(.nanoseconds(DeadlineWheel.Settings.tick) ... .seconds(86_400)) }
 }
 
 extension ScalarSyntax where Value == LogLevel {
-    /// For `--log-level`.
+    /// The syntax of `--log-level`.
     public static var logLevel: Self { word }
 }

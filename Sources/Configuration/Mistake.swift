@@ -1,6 +1,6 @@
-/// A place in a configuration file, as editors count: from 1, columns in Unicode scalars.
+/// A place in a configuration file, as editors count it: lines and columns from 1, columns in Unicode scalars.
 public struct Position: Hashable, Comparable, Sendable {
-    /// Both from 1.
+    /// The line and the column, both from 1.
     public var line: Int
     public var column: Int
 
@@ -14,9 +14,9 @@ public struct Position: Hashable, Comparable, Sendable {
     }
 }
 
-/// Something wrong in a configuration file: where it is, what it is, and what to do.
+/// A mistake in a configuration file: its place, its description and the advice.
 public struct Mistake: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The file, as it was named to us.
+    /// The file's name, as the operator gave it.
     public var path: String
     public var position: Position
     public var message: String
@@ -27,7 +27,7 @@ public struct Mistake: Error, Equatable, Sendable, CustomStringConvertible {
         self.message = message
     }
 
-    /// The same as `description`, as compilers write of what does not keep them from going on.
+    /// As `description`, in the form of a compiler's warning.
     public var warning: String { "\(path):\(position.line):\(position.column): warning: \(message)" }
 
     /// `file:line:column: message`, which editors and CI systems recognise.

@@ -5,11 +5,11 @@ import Storage
 public import Telemetry
 public import Upstream
 
-/// The flags of the command line: each overrides the file; without one, the file holds.
+/// The flags of the command line. Each given flag overrides the file.
 public struct Overrides: Sendable, Equatable {
-    /// Listeners in place of all those of the file.
+    /// The listeners that replace all listeners of the file.
     public var listeners: [SocketAddress] = []
-    /// Servers in place of those of the first upstream, whose name and limits stay.
+    /// The servers that replace those of the first upstream, which keeps its name and limits.
     public var servers: [UpstreamServer] = []
     public var admin: AdminTarget?
     public var workers: Int?
@@ -21,7 +21,7 @@ public struct Overrides: Sendable, Equatable {
     public init() {}
 }
 
-/// Where the admin listener is, in a flag.
+/// The value of the `--admin` flag.
 public enum AdminTarget: Sendable, Equatable {
     case off
     case address(SocketAddress)
@@ -47,7 +47,7 @@ extension ScalarSyntax where Value == SocketAddress? {
 }
 
 extension Settings {
-    /// The settings, with the flags in place of what the file says.
+    /// These settings, with the values of the given flags.
     public func overridden(by flags: Overrides) -> Settings {
         var settings = self
         if !flags.listeners.isEmpty { settings.proxy.listeners = flags.listeners }
@@ -63,7 +63,7 @@ extension Settings {
         return settings
     }
 
-    /// The settings without a file: no admin listener, which nobody asked for and whose port may be taken.
+    /// The settings without a file. They have no admin listener: none was asked for, and its default port may be taken.
     public static var withoutFile: Settings {
         var settings = Settings()
         settings.admin.address = nil

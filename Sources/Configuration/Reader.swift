@@ -6,22 +6,22 @@ import Telemetry
 import Upstream
 import YAML
 
-/// Walks the nodes of one file by a table of keys and notes everything that is wrong.
+/// Reads the nodes of one file according to a table of keys, and notes all mistakes.
 struct Reader {
     struct Note {
         var position: Position
         var message: String
     }
 
-    /// Notes of keys given twice in one mapping: enough for an operator to work on.
+    /// The most notes about repeated keys in one mapping; enough for an operator to work on.
     private static let mostRepeated = 20
 
     private(set) var notes: [Note] = []
-    /// What is no mistake, but perhaps not meant.
+    /// Notes on values that are valid but may not be intended.
     private(set) var warnings: [Note] = []
-    /// Routes name upstreams that may come later in the file: looked up at the end.
+    /// The upstreams that routes name. They may come later in the file, so they are looked up at the end.
     private var upstreamReferences: [(name: String, position: Position)] = []
-    /// Whether they are right depends on `forwarding`: checked at the end.
+    /// The fields of keys. Whether they are allowed depends on `forwarding`, so they are checked at the end.
     private var keyFields: [(name: String, position: Position)] = []
     private let document: Document
 
@@ -35,7 +35,7 @@ struct Reader {
         warnings.append(Note(position: position, message: message))
     }
 
-    /// What to do about a value that YAML takes for something else.
+    /// The advice for a value whose first character means something else in YAML.
     func indicatorAdvice(for node: Node) -> String? { document.indicatorAdvice(for: node) }
 
     mutating func refer(toUpstream name: String, at position: Position) {
@@ -46,8 +46,8 @@ struct Reader {
         keyFields.append((name, position))
     }
 
-    /// Reads a mapping into `root`. A group with nothing in it, as when all its keys are commented out, is fine.
-    /// - Parameter title: what the mapping is, in a message.
+    /// Reads a mapping into `root`. An empty group, as when all its keys are commented out, is allowed.
+    /// - Parameter title: names the mapping in a message.
     mutating func read<Root>(_ node: Node, as keys: [Key<Root>], into root: inout Root, called title: String) {
         if node.isNothing { return }
         guard case .mapping(let mapping) = node else {
@@ -66,7 +66,7 @@ struct Reader {
         }
     }
 
-    /// The keys of a mapping that are words, and what stands behind them. Notes the others, and those given twice.
+    /// The entries of a mapping. Notes keys that are not words, and repeated keys.
     mutating func entries(of mapping: Node.Mapping) -> [(name: String, position: Position, value: Node)] {
         var entries: [(name: String, position: Position, value: Node)] = []
         var lines: [String: Int] = [:]
@@ -109,8 +109,8 @@ struct Reader {
             "`\(shown)` is unknown; remove it. Keys allowed here: \(keys.map { "`\($0.name)`" }.joined(separator: ", "))"
     }
 
-    /// A key can only contain what upstreams get to see of a request, as it was sent: the same rule as
-    /// `CachingPolicy.sight`.
+    /// Checks the fields of keys. A key can contain only fields that upstreams receive as the client sent them: the
+    /// same rule as `CachingPolicy.sight`.
     mutating func checkKeyFields(of settings: Settings) {
         let forwarding = settings.proxy.forwarding
         for field in keyFields {
@@ -133,7 +133,7 @@ struct Reader {
         }
     }
 
-    /// What is not stored by reason of one key is not promised by another.
+    /// Notes a `max-object-size` for which another key leaves too little memory.
     mutating func checkStorage(of settings: Settings, in root: Node?) {
         let storage = settings.storage
         guard let node = root?["storage"]?["max-object-size"],
@@ -147,7 +147,7 @@ struct Reader {
         )
     }
 
-    /// The access log has a file of its own.
+    /// The access log must not be the configuration file.
     mutating func checkAccessLog(of settings: Settings, in root: Node?, besides path: String) {
         guard settings.accessLog.target == .file(path: path) else { return }
         note(
@@ -155,33 +155,34 @@ struct Reader {
             "this is the configuration file itself; choose another file for the log")
     }
 
-    /// The admin listener has an address of its own.
+    /// The admin listener must have an address of its own.
     mutating func checkListeners(of settings: Settings, in root: Node?) {
         guard let mistake = settings.listenerMistake else { return }
-        // If neither is in the file, both are flags or defaults.
+        // If the file has neither key, both addresses are flags or defaults.
         let node = root?["admin"]?["address"] ?? root?["listen"]
         note(node?.position ?? Position(line: 1, column: 1), mistake)
     }
 
-    /// No upstream is this proxy.
+    /// An upstream's server must not be this proxy.
     mutating func checkServers(of settings: Settings, in root: Node?) {
         guard let mistake = settings.serverMistake else { return }
         let nodes = root?.items(of: "upstreams") ?? []
-        // What is wrong already may not be what it looks like.
+        // If an item of the list has a mistake, the indices of the nodes and of the settings may not match.
         guard nodes.isEmpty || nodes.count == settings.upstreams.count else { return }
-        // If it is not in the file, it is a flag or the default.
+        // If the file does not name the server, it is a flag or the default.
         let node = nodes.isEmpty ? nil : nodes[mistake.upstream]["servers"]
         note((node ?? root?["listen"])?.position ?? Position(line: 1, column: 1), mistake.message)
     }
 
-    /// Each route gets requests: one behind another that takes all of its requests is not where it was meant to be. One for
-    /// a host that is not served changes nothing for other requests, and may be kept for another day.
+    /// Every route must get requests. A route after one that matches all of its requests is misplaced. A route for a
+    /// host that is not served changes nothing for other requests and may be kept for later use, so it only gives a
+    /// warning.
     mutating func checkRoutes(of settings: Settings, in root: Node?) {
         let (routes, hosts) = (settings.proxy.routes, settings.proxy.hosts)
         let nodes = root?.items(of: "routes") ?? []
-        // What is wrong already may not be what it looks like.
+        // If the file has a mistake, the indices of the nodes and of the settings may not match.
         guard notes.isEmpty, nodes.count == routes.count else { return }
-        // There may be thousands of either: none is compared with all others.
+        // There may be thousands of routes and hosts, so never compare each with all others.
         let (served, aboveServed) = (Set(hosts), Set(hosts.flatMap(\.covering)))
         var earlierRoutes = RouteIndex()
         for (index, route) in routes.enumerated() {
@@ -203,10 +204,10 @@ struct Reader {
         }
     }
 
-    /// Each upstream gets requests: what matches no route goes to the first one.
+    /// Every upstream should get requests. Requests that match no route go to the first upstream.
     mutating func checkUse(of settings: Settings, in root: Node?) {
         let nodes = root?.items(of: "upstreams") ?? []
-        // What is wrong already may not be what it looks like.
+        // If the file has a mistake, the indices of the nodes and of the settings may not match.
         guard notes.isEmpty, nodes.count == settings.upstreams.count else { return }
         let routes = settings.proxy.routes
         var used = Set(routes.map(\.upstream))
@@ -218,8 +219,8 @@ struct Reader {
         }
     }
 
-    /// A cookie that has a request go past the cache tells no stored responses apart; and an unsafe request with it
-    /// would invalidate none that others get.
+    /// A cookie with which requests bypass the cache must not be part of the key: no stored response would differ by
+    /// it. And an unsafe request with that cookie would not invalidate the responses that other clients get.
     private mutating func checkCookies(of route: RouteSettings, under settings: Settings, in node: Node) {
         guard let cookies = node["key"]?["cookies"] else { return }
         let passing = route.passCookies ?? settings.proxy.caching.passCookies
@@ -234,9 +235,9 @@ struct Reader {
         }
     }
 
-    /// Names of upstreams differ, and routes name one of them.
+    /// Every upstream that a route names must exist.
     mutating func checkUpstreams(of settings: Settings) {
-        // Each once, though a mistake may have given it to two.
+        // Keep one of each name, though a mistake may have given it to two upstreams.
         var known: Set<String> = []
         let names = settings.upstreams.map(\.name).filter { known.insert($0).inserted }
         for reference in upstreamReferences where !known.contains(reference.name) {
@@ -250,7 +251,7 @@ struct Reader {
 }
 
 extension RouteSettings {
-    /// Whether no request goes past it.
+    /// Whether the route matches all requests.
     fileprivate var takesEverything: Bool { host == nil && path == RouteSettings(upstream: "").path }
 }
 
@@ -261,14 +262,14 @@ extension Node {
         return list.items.filter { !$0.isNothing }
     }
 
-    /// The items of a list; anything else stands for a list of itself.
+    /// The items of a list. A node that is not a list counts as a list of that node.
     var elements: [Node] {
         if case .list(let list) = self { list.items } else { [self] }
     }
 
     var position: Position { Position(mark) }
 
-    /// `key:` with nothing behind it, or `null`.
+    /// Whether this is `key:` without a value, or `null`.
     var isNothing: Bool {
         guard case .scalar(let scalar) = self, scalar.isPlain else { return false }
         return ["", "~", "null"].contains(scalar.string)

@@ -1,10 +1,10 @@
 import Proxy
 
-/// Routes by host and by the segments of their paths: finds the first that covers another one (`RouteSettings.covers`)
-/// without a look at all of them.
+/// An index of routes by host and by the segments of their paths. It finds the first route that covers another one
+/// (`RouteSettings.covers`) without comparing with all of them.
 struct RouteIndex {
-    /// Where a path stands before its first slash, or behind one of its segments: the first route whose path ends here,
-    /// and the first whose path ends with the slash that follows. By their numbers.
+    /// A position in a path, before its first slash or after one of its segments. `here` is the number of the first
+    /// route whose path ends here, `below` that of the first whose path ends with the slash that follows.
     private struct Place {
         var here: Int?
         var below: Int?
@@ -16,16 +16,16 @@ struct RouteIndex {
     }
 
     private var places: [Place] = []
-    /// Where the paths of a host begin, and of any host.
+    /// The first place of each host's paths; the key `nil` is for any host.
     private var beginnings: [HostPattern?: Int] = [:]
     private var steps: [Step: Int] = [:]
 
-    /// The segments behind the first slash; the last one is empty if the path ends with a slash.
+    /// The segments after the first slash; the last one is empty if the path ends with a slash.
     private static func segments(of route: RouteSettings) -> ArraySlice<Substring> {
         route.path.split(separator: "/", omittingEmptySubsequences: false).dropFirst()
     }
 
-    /// - Parameter number: higher than those of all routes before.
+    /// - Parameter number: must be higher than that of every route added before.
     mutating func add(_ route: RouteSettings, number: Int) {
         var segments = Self.segments(of: route)
         let endsWithSlash = segments.last?.isEmpty ?? false

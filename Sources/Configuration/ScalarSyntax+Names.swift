@@ -4,9 +4,9 @@ public import Proxy
 public import Telemetry
 public import Upstream
 
-/// Addresses, URLs, and names that go into messages.
+/// Addresses, URLs, and names that occur in messages.
 extension ScalarSyntax where Value == SocketAddress {
-    /// Where to listen: `127.0.0.1:8080`, `[::1]:8080`, `unix:/path`.
+    /// An address to listen on: `127.0.0.1:8080`, `[::1]:8080`, `unix:/path`.
     public static var address: Self {
         ScalarSyntax(
             "an address with a port such as `127.0.0.1:8080` or `[::1]:8080`, or `unix:/path`", write: { "\($0)" }
@@ -23,7 +23,7 @@ extension ScalarSyntax where Value == SocketAddress {
 }
 
 extension ScalarSyntax where Value == TrustedProxy {
-    /// Who may say for whom it asks: `10.0.0.0/8`, `::1`, `unix`.
+    /// A proxy whose statements about its clients are trusted: `10.0.0.0/8`, `::1`, `unix`.
     public static var trustedProxy: Self {
         let kind = "an address such as `127.0.0.1`, a block of them such as `10.0.0.0/8` or `fd00::/8`, or `unix`"
         return ScalarSyntax(kind, write: { if case .addresses(let block) = $0 { "\(block)" } else { "unix" } }) {
@@ -41,7 +41,7 @@ extension ScalarSyntax where Value == TrustedProxy {
 }
 
 extension ScalarSyntax where Value == UpstreamServer {
-    /// An origin's server: `http://host:port`, or `unix:/path`.
+    /// A server of an upstream: `http://host:port`, or `unix:/path`.
     public static var server: Self {
         ScalarSyntax("a URL such as `http://127.0.0.1:9000`, or `unix:/path`", write: { "\($0)" }) { text in
             if text.hasPrefix("unix:") { return socket(text) }
@@ -51,7 +51,7 @@ extension ScalarSyntax where Value == UpstreamServer {
             }
             guard text.lowercased().hasPrefix("http://") else { return .malformed }
             var authority = text.dropFirst(7)
-            // As nginx spells it.
+            // nginx writes Unix sockets this way.
             guard !authority.hasPrefix("unix:/") else {
                 return .refused("write a Unix socket without `http://`: `unix:/path`")
             }
@@ -68,7 +68,7 @@ extension ScalarSyntax where Value == UpstreamServer {
     }
 
     private static func socket(_ text: String) -> Parsed {
-        // A line end among them would be one of the log.
+        // A line feed in the path would end a line of the log.
         let isText = !text.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7F || $0 == "\u{FFFD}" }
         guard isText, let address = try? SocketAddress(parsing: text), case .unix(let path) = address,
             path.hasPrefix("/"), path != "/"
@@ -80,7 +80,7 @@ extension ScalarSyntax where Value == UpstreamServer {
         return .value(.unix(path: path))
     }
 
-    /// Host and port, as in RFC 3986 §3.2. Port 0 is for listening only.
+    /// Splits an authority into host and port (RFC 3986 §3.2). Port 0 is valid only for listening.
     fileprivate static func split(_ authority: Substring) -> (host: String, port: UInt16?)? {
         var hostEnd = authority.lastIndex(of: ":") ?? authority.endIndex
         if let bracket = authority.lastIndex(of: "]") {
@@ -96,7 +96,7 @@ extension ScalarSyntax where Value == UpstreamServer {
 }
 
 extension ScalarSyntax where Value == AccessLogTarget {
-    /// Where the access log goes: `off`, `stdout` or a path.
+    /// The access log's target: `off`, `stdout` or a path.
     public static var accessLogTarget: Self {
         ScalarSyntax(
             "`off`, `stdout`, or a path such as `/var/log/coalesced/access.log`", words: ["off", "stdout"],
@@ -114,7 +114,7 @@ extension ScalarSyntax where Value == AccessLogTarget {
             case _
             where text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F || $0 == "\u{FFFD}" }):
                 .refused("a path must be valid UTF-8 without control characters")
-            // A bare word is more likely a slip than a file.
+            // A bare word is more likely a typing mistake than a file.
             case _ where text.contains("/") || text.contains("."): .value(.file(path: text))
             default: .malformed
             }
@@ -134,14 +134,15 @@ extension ScalarSyntax where Value == AccessLogFormat {
 }
 
 extension ScalarSyntax where Value == String {
-    /// A token of RFC 9110 §5.6.2, as it is.
+    /// A token (RFC 9110 §5.6.2), unchanged.
     static var token: Self {
         ScalarSyntax("a word of letters, digits and hyphens", write: { $0 }) { text in
             isToken(text) ? .value(text) : .malformed
         }
     }
 
-    /// Our name in Via. Whoever switches it on or off writes a word that could be one.
+    /// The proxy's name in Via. Words like `on` and `off` are refused as names: they are meant to switch the field on
+    /// or off.
     static var viaName: Self {
         ScalarSyntax("a word of letters, digits and hyphens", write: { $0 }) { text in
             guard ScalarSyntax<Bool>.flag.parse(text).isMalformed else {
@@ -151,7 +152,7 @@ extension ScalarSyntax where Value == String {
         }
     }
 
-    /// The name of a cookie (RFC 6265 §4.1.1), as it is.
+    /// The name of a cookie (RFC 6265 §4.1.1), unchanged.
     static var cookieName: Self {
         ScalarSyntax("the name of a cookie such as `theme`", write: { $0 }) { text in
             if text.contains("*") { return .refused(pattern) }
@@ -159,10 +160,11 @@ extension ScalarSyntax where Value == String {
         }
     }
 
-    /// A pattern among names would silently be none: what it was meant to keep apart would be shared.
+    /// A pattern in a list of names would silently match nothing, so requests that should be kept apart would share
+    /// responses.
     private static var pattern: String { "`*` is not a wildcard here; list each name" }
 
-    /// The name of a field (RFC 9110 §5.1), which counts in lower case.
+    /// The name of a field (RFC 9110 §5.1), in lower case.
     static var fieldName: Self {
         ScalarSyntax("the name of a header field such as `accept-language`", write: { $0 }) { text in
             if text.contains("*") { return .refused(pattern) }
@@ -170,7 +172,7 @@ extension ScalarSyntax where Value == String {
         }
     }
 
-    /// A host, with a port if it is not the scheme's: what `Host` says (RFC 9110 §7.2).
+    /// The value of `Host`: a host, and a port if it is not the scheme's default (RFC 9110 §7.2).
     static var authority: Self {
         ScalarSyntax("a host such as `www.example.com` or `www.example.com:8080`", write: { $0 }) { text in
             guard let (host, port) = ScalarSyntax<UpstreamServer>.split(text[...]) else { return .malformed }
@@ -190,7 +192,7 @@ extension ScalarSyntax where Value == String {
         }
     }
 
-    /// The name of a query parameter as it stands in the URL, encoded.
+    /// The name of a query parameter as it is in the URL, encoded.
     static var parameter: Self {
         ScalarSyntax("the name of a query parameter such as `page`", write: { $0 }) { text in
             !text.isEmpty && text.utf8.allSatisfy { $0 > 0x20 && $0 < 0x7F }
@@ -201,7 +203,8 @@ extension ScalarSyntax where Value == String {
 }
 
 extension ScalarSyntax where Value == HostPattern {
-    /// A host without a port, as it stands in `Host` (RFC 9110 §7.2): IPv6 keeps its brackets; or all names below one.
+    /// A host without a port, as in `Host` (RFC 9110 §7.2), so IPv6 keeps its brackets; or a wildcard for all names
+    /// below a host.
     static var host: Self {
         ScalarSyntax("a host such as `www.example.com`, or `*.example.com`, without a port", write: \.text) { text in
             let isWildcard = text.hasPrefix("*.")
@@ -216,7 +219,7 @@ extension ScalarSyntax where Value == HostPattern {
 
 private func isToken(_ text: String) -> Bool { !text.isEmpty && text.utf8.allSatisfy(\.isToken) }
 
-/// A registered name, an IPv4 address or an IPv6 address in brackets (which it loses), in lower case.
+/// A registered name, an IPv4 address, or an IPv6 address in brackets (which are removed), in lower case.
 private func hostName(_ text: Substring) -> String? {
     if text.hasPrefix("["), text.hasSuffix("]") {
         let address = String(text.dropFirst().dropLast())
@@ -225,15 +228,15 @@ private func hostName(_ text: Substring) -> String? {
     guard text.utf8.count <= longestHost, isToken(String(text)), !text.contains(where: { "!#$%&'*+^`|~".contains($0) })
     else { return nil }
     var labels = text.split(separator: ".", omittingEmptySubsequences: false)
-    // The root's.
+    // Remove the empty label of the root.
     if labels.count > 1, labels.last?.isEmpty == true { labels.removeLast() }
     guard let last = labels.last,
         labels.allSatisfy({ 1...longestLabel ~= $0.utf8.count && !$0.hasPrefix("-") && !$0.hasSuffix("-") })
     else { return nil }
-    // No top-level domain is a number: it is meant for an address (RFC 3696 §2).
+    // No top-level domain is a number: such a host is meant to be an address (RFC 3696 §2).
     guard !isDigits(last) || IPv4Address(String(text)) != nil else { return nil }
     return text.lowercased()
 }
 
-/// RFC 1035 §2.3.4, in bytes.
+/// Limits of RFC 1035 §2.3.4, in bytes.
 private let (longestHost, longestLabel) = (253, 63)

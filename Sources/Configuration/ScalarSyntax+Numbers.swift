@@ -3,13 +3,13 @@ extension ScalarSyntax where Value == Int {
     static func integer(_ range: ClosedRange<Int>) -> Self {
         ScalarSyntax("a whole number", range: "\(range.lowerBound) to \(range.upperBound)", write: { "\($0)" }) {
             text in
-            // `Int` would take a sign too; a number too long for it is out of any range.
+            // `Int` would accept a sign, too. A number that is too long for `Int` is out of any range.
             guard isDigits(text) else { return .malformed }
             return ranged(Int(text) ?? .max, in: range)
         }
     }
 
-    /// `10%`.
+    /// A percentage: `10%`.
     static func percent(_ range: ClosedRange<Int>) -> Self {
         ScalarSyntax(
             "a share such as `10%`", range: "\(range.lowerBound)% to \(range.upperBound)%", write: { "\($0)%" }
@@ -19,13 +19,13 @@ extension ScalarSyntax where Value == Int {
         }
     }
 
-    /// Bytes: `64KiB`, `1GB`, `512`.
+    /// A size in bytes: `64KiB`, `1GB`, `512`.
     static func size(_ range: ClosedRange<Int>) -> Self {
         let form = "a size such as \(examples([64 << 10, 256 << 20], in: range, as: sizeText))"
         let allowed = "\(sizeText(range.lowerBound)) to \(sizeText(range.upperBound))"
         return ScalarSyntax(form, range: allowed, write: sizeText) { text in
             guard let (number, unit) = split(text) else { return .malformed }
-            // A bare number is bytes, and `64kib` can only mean `64KiB`.
+            // A bare number means bytes, and `64kib` can only mean `64KiB`.
             let name = unit.isEmpty ? "b" : unit.lowercased()
             guard let factor = sizeUnits.first(where: { $0.name.lowercased() == name })?.bytes else {
                 return unknownUnit(unit, among: sizeUnits.map(\.name)).map {
@@ -41,7 +41,7 @@ extension ScalarSyntax where Value == Int {
         }
     }
 
-    /// From the largest to the smallest: the first that divides a value is the shortest way to write it.
+    /// From the largest to the smallest: the first unit that divides a value gives the shortest text.
     private static var sizeUnits: [(name: String, bytes: Int)] {
         [
             ("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10),
@@ -56,7 +56,7 @@ extension ScalarSyntax where Value == Int {
 }
 
 extension ScalarSyntax where Value == Duration {
-    /// `500ms`, `30s`, `5m`, `1h`.
+    /// A duration: `500ms`, `30s`, `5m`, `1h`.
     static func duration(_ range: ClosedRange<Duration>) -> Self {
         let form =
             "a duration such as \(examples([.milliseconds(500), .seconds(30), .seconds(300)], in: range, as: durationText))"
@@ -120,7 +120,7 @@ extension ScalarSyntax where Value: RawRepresentable & CaseIterable, Value.RawVa
     }
 }
 
-/// The allowed `values`, for a message: `a`, `b` or `c`.
+/// The values that are in `range`, for a message: `a`, `b` or `c`.
 private func examples<Value: Comparable>(_ values: [Value], in range: ClosedRange<Value>, as text: (Value) -> String)
     -> String
 {
@@ -136,14 +136,14 @@ func isDigits(_ text: some StringProtocol) -> Bool {
     !text.isEmpty && text.utf8.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
 }
 
-/// The digits at the front and what follows them: `30s` is 30 and `s`.
+/// The leading digits and the rest: `30s` is 30 and `s`.
 private func split(_ text: String) -> (number: Int, unit: Substring)? {
     let digits = text.prefix { $0.isASCII && $0.isNumber }
     guard isDigits(digits) else { return nil }
     return (Int(digits) ?? .max, text[digits.endIndex...])
 }
 
-/// What to say of a `unit` that is none of `units`, with the one that may be meant; `nil` if it is no word.
+/// The message for a `unit` that is none of `units`, with the unit that may be meant; `nil` if `unit` is not a word.
 private func unknownUnit(_ unit: Substring, among units: [String]) -> String? {
     if unit.isEmpty { return "the unit is missing" }
     guard unit.unicodeScalars.allSatisfy(\.properties.isAlphabetic) else { return nil }
@@ -154,7 +154,7 @@ private func unknownUnit(_ unit: Substring, among units: [String]) -> String? {
     return "`\(Spelling.shown(String(unit)))` is not a unit" + (meant.map { ", `\($0)` is" } ?? "")
 }
 
-/// Never overflows: too large is as good as the largest, which is out of every range.
+/// The product, or `Int.max` on overflow, which is out of every range.
 private func scaled(_ number: Int, by factor: Int) -> Int {
     let (product, overflow) = number.multipliedReportingOverflow(by: factor)
     return overflow ? .max : product

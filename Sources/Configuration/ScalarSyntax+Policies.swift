@@ -1,7 +1,7 @@
 import Bytes
 import HTTPSemantics
 
-/// Values for the caching rules, which count in whole seconds and compare bytes.
+/// Values for the caching rules, which use whole seconds and compare bytes.
 extension ScalarSyntax where Value == ByteSlice {
     static var cookieName: Self { bytes(of: .cookieName) }
     static var fieldName: Self { bytes(of: .fieldName) }
@@ -12,7 +12,7 @@ extension ScalarSyntax where Value == ByteSlice {
 }
 
 extension ScalarSyntax where Value == CookiePattern {
-    /// The name of a cookie, or the beginning of names with `*` behind it.
+    /// The name of a cookie, or a prefix of names followed by `*`.
     static var cookiePattern: Self {
         pattern(
             "the name of a cookie such as `sessionid`, or the beginning of names such as `wordpress_logged_in_*`",
@@ -22,7 +22,7 @@ extension ScalarSyntax where Value == CookiePattern {
 }
 
 extension ScalarSyntax where Value == ParameterPattern {
-    /// The name of a query parameter, or the beginning of names with `*` behind it.
+    /// The name of a query parameter, or a prefix of names followed by `*`.
     static var parameterPattern: Self {
         pattern(
             "the name of a query parameter such as `page`, or the beginning of names such as `utm_*`",
@@ -33,8 +33,8 @@ extension ScalarSyntax where Value == ParameterPattern {
 }
 
 extension ScalarSyntax {
-    /// A name, or the beginning of names with `*` behind it.
-    /// - Parameter every: what `*` alone is.
+    /// A name, or a prefix of names followed by `*`.
+    /// - Parameter every: the result for `*` alone.
     fileprivate static func pattern(
         _ form: String, of names: ScalarSyntax<ByteSlice>, every: Parsed,
         to make: @escaping @Sendable (_ name: ByteSlice, _ isPrefix: Bool) -> Value,
@@ -58,17 +58,17 @@ extension ScalarSyntax {
 }
 
 extension ScalarSyntax where Value == Duration {
-    /// Up to a year; also less than a second.
+    /// A lifetime of up to a year; fractions of a second are allowed.
     static var lifetime: Self { duration(.zero ... .seconds(365 * 86_400)) }
 }
 
 extension ScalarSyntax where Value == UInt32 {
-    /// `10%`.
+    /// A percentage: `10%`.
     static var share: Self {
         ScalarSyntax<Int>.percent(0...100).mapped(to: { UInt32(clamping: $0) }, from: { Int($0) })
     }
 
-    /// A duration of whole seconds: those in messages have no parts of them (RFC 9111 §1.2.2).
+    /// A duration of whole seconds, since delta-seconds in messages have no fractions (RFC 9111 §1.2.2).
     static var secondsUpToAYear: Self {
         let durations = ScalarSyntax<Duration>.lifetime
         return ScalarSyntax(

@@ -1,20 +1,20 @@
-/// How one value is written, in the file and in flags: from text to value and back.
+/// The syntax of a single value in the file and in flags: parses a text and writes a value.
 public struct ScalarSyntax<Value: Sendable>: Sendable {
     enum Parsed {
         case value(Value)
         case malformed
         case outOfRange
-        /// For a reason that needs its own words.
+        /// Not allowed, for a reason with a message of its own.
         case refused(String)
 
         var isMalformed: Bool { if case .malformed = self { true } else { false } }
     }
 
-    /// What it looks like: 'a duration such as `30s`'.
+    /// A description of the form: 'a duration such as `30s`'.
     let form: String
-    /// What is allowed, in brackets after `form` and in the shipped file: '100ms to 1h'.
+    /// The allowed values, shown in brackets after `form` and in the shipped file: '100ms to 1h'.
     let range: String?
-    /// The known words, for guessing what a misspelled one meant.
+    /// The known words, for guessing the meaning of a misspelled one.
     let words: [String]
     let parse: @Sendable (String) -> Parsed
     let write: @Sendable (Value) -> String
@@ -30,8 +30,8 @@ public struct ScalarSyntax<Value: Sendable>: Sendable {
         self.write = write
     }
 
-    /// The value that `text` stands for. For flags.
-    /// - Throws: what to write instead.
+    /// The value of `text`. For flags.
+    /// - Throws: a description of the mistake, with advice.
     public func value(of text: String) throws(ValueMistake) -> Value {
         switch parse(text) {
         case .value(let value): return value
@@ -45,12 +45,12 @@ public struct ScalarSyntax<Value: Sendable>: Sendable {
         }
     }
 
-    /// How `value` is written.
+    /// The text of `value`.
     public func text(of value: Value) -> String { write(value) }
 
     private var expectation: String { range.map { "\(form) (\($0))" } ?? form }
 
-    /// A syntax of the same text for a type that holds the value in another form.
+    /// The same syntax for a type that holds the value in another form.
     func mapped<Other>(
         to convert: @escaping @Sendable (Value) -> Other, from restore: @escaping @Sendable (Other) -> Value
     ) -> ScalarSyntax<Other> {
@@ -64,7 +64,7 @@ public struct ScalarSyntax<Value: Sendable>: Sendable {
         }
     }
 
-    /// What `scalar` takes, or a word that stands for `nil`.
+    /// The syntax of `scalar`, or a word for `nil`.
     static func optional<Wrapped>(_ scalar: ScalarSyntax<Wrapped>, _ word: String) -> ScalarSyntax<Wrapped?>
     where Value == Wrapped? {
         ScalarSyntax(
@@ -83,7 +83,7 @@ public struct ScalarSyntax<Value: Sendable>: Sendable {
     }
 }
 
-/// What is wrong with a single value, and what to write instead.
+/// A mistake in a single value, with advice.
 public struct ValueMistake: Error, Equatable, Sendable, CustomStringConvertible {
     /// One sentence without the name of the key.
     public let description: String

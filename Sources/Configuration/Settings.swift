@@ -5,9 +5,9 @@ public import Storage
 public import Telemetry
 public import Upstream
 
-/// Everything an operator can choose: the result of a configuration file and the flags.
+/// All settings of an operator: the result of a configuration file and the flags.
 public struct Settings: Sendable, Equatable {
-    /// What is worth a line in the diagnostics log.
+    /// The lowest level that the diagnostics log shows.
     public var logLevel = LogLevel.info
     public var proxy = ProxySettings()
     public var storage = StorageSettings()
@@ -15,15 +15,17 @@ public struct Settings: Sendable, Equatable {
     public var upstreams = [UpstreamSettings.local]
     public var admin = AdminSettings()
     public var accessLog = AccessLogSettings()
-    /// Whether `clients.max-connections` stands in the file. Whoever wrote it there counts on it, also on the default.
+    /// Whether `clients.max-connections` is in the file. An operator who wrote the key relies on its value, even if it
+    /// is the default.
     public var statesMaxConnections = false
-    /// What in the file is no mistake, but perhaps not meant, in its order: for `check` and the diagnostics log.
+    /// Warnings about values that are valid but may not be intended, in the order of the file. For `check` and the
+    /// diagnostics log.
     public var warnings: [Mistake] = []
 
     public init() {}
 }
 
-/// The levels of the diagnostics log, spelled as swift-log spells them.
+/// The levels of the diagnostics log, with swift-log's names.
 public enum LogLevel: String, Sendable, CaseIterable {
     case debug, info, notice, warning, error, critical
 }
@@ -41,9 +43,9 @@ extension Settings {
         return "\(both); choose another for one of them"
     }
 
-    /// The mistake if a server is where clients connect: each request to it would be one more to us. By what name
-    /// somebody calls this machine is not known here; that is what `LoopDetection` is for.
-    /// - Returns: with the place of its upstream in `upstreams`.
+    /// The mistake if a server has the address of a client listener: each request to it would come back to this proxy.
+    /// Other names and addresses of this machine are not known here; `LoopDetection` finds those loops.
+    /// - Returns: the mistake, with the index of its upstream in `upstreams`.
     public var serverMistake: (upstream: Int, message: String)? {
         for (index, upstream) in upstreams.enumerated() {
             for server in upstream.servers {

@@ -1,11 +1,11 @@
-/// How a word is shown that was not understood, and what was meant by it.
+/// Shows words that were not understood, and guesses the intended ones.
 public enum Spelling {
-    /// Characters of a word that are enough to recognise it.
+    /// The most characters of a word that are shown; enough to recognise it.
     private static let longest = 100
-    /// Characters of a beginning that tells what was meant, such as `err`.
+    /// The fewest characters of a prefix that is taken as an abbreviation, such as `err`.
     private static let shortest = 3
 
-    /// `text` for a message: no control characters, for terminals take orders by them, and not endless.
+    /// `text` for a message: shortened, and with control characters escaped, since a terminal may execute them.
     public static func shown(_ text: String) -> String {
         let shown = text.prefix(longest).unicodeScalars.reduce(into: "") { shown, scalar in
             shown += scalar.properties.generalCategory == .control ? scalar.escaped(asASCII: true) : String(scalar)
@@ -13,8 +13,8 @@ public enum Spelling {
         return text.count > longest ? shown + "…" : shown
     }
 
-    /// The candidate with the fewest changed letters, if they are few for the word's length; else the only one that the
-    /// word is the beginning of.
+    /// The candidate with the fewest changed letters, if they are few for the length of `word`. Otherwise the only
+    /// candidate that begins with `word`.
     public static func nearest(to word: String, among candidates: [String]) -> String? {
         let allowed = max(1, word.count / 3)
         let best = candidates.map { (distance: distance(word.lowercased(), $0.lowercased()), word: $0) }
@@ -24,7 +24,7 @@ public enum Spelling {
         return longer.count == 1 ? longer[0] : nil
     }
 
-    /// Levenshtein's distance, with a swap of neighbours as one change.
+    /// The Levenshtein distance, where a swap of two neighbours counts as one change.
     static func distance(_ left: String, _ right: String) -> Int {
         let left = Array(left.unicodeScalars)
         let right = Array(right.unicodeScalars)

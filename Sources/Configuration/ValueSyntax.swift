@@ -2,13 +2,13 @@ import Bytes
 import HTTPSemantics
 import YAML
 
-/// How a value is written in the file: from node to value, noting what is wrong, and back to lines of YAML.
+/// The syntax of a value in the file: reads a node, noting mistakes, and writes lines of YAML.
 struct ValueSyntax<Value: Sendable>: Sendable {
-    /// What may be chosen, for the shipped file.
+    /// The allowed values, for the shipped file.
     let range: String?
-    /// `name` is the key, for the notes.
+    /// `name` is the key, used in notes.
     let read: @Sendable (Node, _ name: String, inout Reader) -> Value?
-    /// A single line follows its key, several stand below it.
+    /// A single line is written after its key, several lines below it.
     let write: @Sendable (Value) -> [String]
 
     init(
@@ -47,8 +47,9 @@ struct ValueSyntax<Value: Sendable>: Sendable {
 }
 
 extension ValueSyntax {
-    /// A list of single values; one alone needs no list.
-    /// - Parameter maximum: where each request is asked about each value, and the time that takes grows with them.
+    /// A list of single values. A single value needs no list.
+    /// - Parameter maximum: a bound for lists whose values are all compared with each request, which takes time for
+    ///   each.
     static func list<Element>(
         of scalar: ScalarSyntax<Element>, atLeast minimum: Int = 0, atMost maximum: Int = .max
     ) -> ValueSyntax<[Element]>
@@ -95,9 +96,9 @@ extension ValueSyntax {
 
     /// A list of groups of keys.
     /// - Parameters:
-    ///   - title: what one of them is, in a message.
-    ///   - blank: one of them before its keys are read.
-    ///   - identity: the name that only one of them may have; empty where it was not given.
+    ///   - title: names one of the groups in a message.
+    ///   - blank: a group before its keys are read.
+    ///   - identity: the name of a group, which must be unique; empty if the name is missing.
     static func groups<Element: Sendable>(
         _ title: String, from blank: Element, _ keys: [Key<Element>],
         atLeast minimum: Int = 0, named identity: (@Sendable (Element) -> String)? = nil
@@ -137,7 +138,7 @@ extension ValueSyntax {
 }
 
 extension ValueSyntax {
-    /// What `syntax` takes, or a word that stands for `nil`.
+    /// The syntax of `syntax`, or a word for `nil`.
     static func optional<Wrapped>(_ syntax: ValueSyntax<Wrapped>, _ word: String) -> Self where Value == Wrapped? {
         ValueSyntax(range: syntax.range, write: { $0.map(syntax.write) ?? [word] }) { node, name, reader in
             if node.string == word { return .some(nil) }
@@ -147,7 +148,7 @@ extension ValueSyntax {
 }
 
 extension ValueSyntax<DefaultLifetimes> {
-    /// One for all, or by status: `{200: 10m, 404: 1m, other: 0s}`.
+    /// One lifetime for all responses, or lifetimes by status: `{200: 10m, 404: 1m, other: 0s}`.
     static var lifetimes: Self {
         let (scalar, others) = (ScalarSyntax<Duration>.lifetime, "other")
         let single = ValueSyntax<Duration>(scalar)
@@ -178,7 +179,7 @@ extension ValueSyntax<DefaultLifetimes> {
         }
     }
 
-    /// The status that a lifetime is for.
+    /// Reads a status of `lifetimes`.
     private static func status(_ text: String, of name: String, at position: Position, _ reader: inout Reader)
         -> Status?
     {
@@ -206,13 +207,13 @@ extension ValueSyntax<DefaultLifetimes> {
 }
 
 extension ValueSyntax<[ByteSlice]> {
-    /// Names of request fields for a key. Whether they can tell requests apart is asked when the whole file is read.
+    /// Names of request fields for a key. Whether a key may contain them is checked when the whole file has been read.
     static var keyFields: Self {
         let names = Self.list(of: .fieldName, atMost: KeyPolicy.mostNames)
         return ValueSyntax(range: names.range, write: names.write) { node, name, reader in
             let nodes = node.elements
             for node in nodes {
-                // What is no name is told of by itself.
+                // A text that is not a name gets its note in `names.read`.
                 if let field = node.string, case .value = ScalarSyntax<String>.fieldName.parse(field) {
                     reader.refer(toKeyField: field, at: node.position)
                 }
