@@ -1,7 +1,7 @@
 import Bytes
 import Libevent
 
-/// One question to the admin listener of a running proxy.
+/// Sends requests to the admin listener of a running proxy.
 struct AdminClient {
     struct Reply {
         var status: Int
@@ -10,11 +10,11 @@ struct AdminClient {
 
     enum Failure: Error, CustomStringConvertible {
         case system(SystemError)
-        /// Nothing accepted the connection in time.
+        /// No program accepted the connection in time.
         case notConnected
-        /// The connection stands, but no answer came for this long.
+        /// The connection is established, but no complete response came within this time.
         case timedOut(Duration)
-        /// The connection ended before a whole answer, or something else answered.
+        /// The connection ended before a complete response, or another program answered.
         case notUnderstood
 
         var description: String {
@@ -27,14 +27,15 @@ struct AdminClient {
         }
     }
 
-    /// How long a response may take; the admin listener has everything it says in memory.
+    /// How long a response may take. The admin listener has the content of its responses in memory.
     static let patience: Duration = .seconds(5)
-    /// How long that to a purge may take, which comes when all that is stored has been walked through.
+    /// How long the response to a purge may take. It comes when all stored responses have been visited.
     static let purgePatience: Duration = .seconds(300)
 
     let address: SocketAddress
 
-    /// Asks, and waits on a loop of its own. HTTP/1.0, so that the response ends with the connection.
+    /// Sends a request and waits for the response on a loop of its own. Uses HTTP/1.0, so that the end of the
+    /// connection ends the response.
     /// - Parameter patience: how long the response may take.
     func send(_ method: String, _ path: String, body: String = "", patience: Duration = Self.patience) throws(Failure)
         -> Reply
@@ -72,8 +73,8 @@ struct AdminClient {
 }
 
 extension AdminClient.Reply {
-    /// A status line, fields, an empty line and the rest. `nil`: somebody else answered, such as the origin behind the
-    /// public listener.
+    /// Reads a status line, fields, an empty line and content. `nil` if another program answered, such as the origin
+    /// behind the public listener.
     init?(_ text: String) {
         let words = text.utf8.prefix { $0 != UInt8(ascii: "\r") }.split(separator: UInt8(ascii: " "))
         guard words.count >= 2, words[0].starts(with: "HTTP/1.".utf8), let status = Int(Substring(words[1])),
@@ -84,7 +85,7 @@ extension AdminClient.Reply {
     }
 }
 
-/// Sends a request and gathers the response up to the end of the connection; then stops its loop.
+/// Sends a request and gathers the response up to the end of the connection. Then it stops its loop.
 private final class AdminRequest: Socket {
     private let unsent = ByteBuffer(capacity: 1024)
     private let received = ByteBuffer(capacity: 16 << 10)

@@ -5,7 +5,7 @@ import Console
 import Libevent
 import Proxy
 
-/// How the commands below find the running proxy.
+/// The options with which the commands below find the running proxy.
 struct AdminOption: ParsableArguments {
     @OptionGroup var file: FileOption
 
@@ -18,7 +18,7 @@ struct AdminOption: ParsableArguments {
     var admin: SocketAddress?
 
     private static func address(of text: String) throws -> SocketAddress {
-        // What `serve` takes.
+        // `serve --admin` takes `off`; these commands need an address.
         guard text != "off" else {
             throw ValidationError("a running proxy is to be asked; give the address of its admin listener")
         }
@@ -47,7 +47,7 @@ struct AdminOption: ParsableArguments {
         throw ExitStatus.configuration
     }
 
-    /// Asks; anything but 200 ends the command.
+    /// Sends a request. Any status other than 200 ends the command.
     func ask(
         _ method: String, _ path: String, body: String = "", patience: Duration = AdminClient.patience
     ) throws -> String {
@@ -90,7 +90,7 @@ struct Purge: ParsableCommand {
             "Purge each URL and everything below it: /img covers /img, /img?x and /img/a, but not /images. The URL must have no query."
     )
     var prefix = false
-    // What is no option of this command is among them.
+    // Unknown options end up in this array, too; `validate` refuses them.
     @Argument(
         parsing: .allUnrecognized,
         help: ArgumentHelp(
@@ -111,7 +111,7 @@ struct Purge: ParsableCommand {
         }
     }
 
-    /// What is sent.
+    /// The content of the request.
     private var content: String { all ? "all" : urls.map { prefix ? "prefix \($0)" : $0 }.joined(separator: "\n") }
 
     private func validate(_ url: String) throws {

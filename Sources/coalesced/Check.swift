@@ -1,7 +1,7 @@
 import ArgumentParser
 import Configuration
 
-/// `coalesced check`: what `serve` would say about the file.
+/// `coalesced check`: reports the mistakes and warnings that `serve` would report about the file.
 struct Check: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Check a configuration file and report every mistake.",
@@ -25,7 +25,7 @@ struct Check: ParsableCommand {
 
     func run() throws {
         var source = ConfigurationSource(path: path ?? file.config)
-        // For a check, a missing file is a mistake.
+        // For `check`, unlike `serve`, a missing default file is a mistake.
         source.path = source.readPath
         do throws(ConfigurationSource.Failure) {
             for warning in try source.load().warnings { System.writeError("\(warning.warning)\n") }

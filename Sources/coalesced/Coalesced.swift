@@ -2,7 +2,7 @@ import ArgumentParser
 import Configuration
 import Libevent
 
-/// The command line. Exit codes: `ExitStatus`.
+/// The command line. `ExitStatus` has the exit codes.
 @main
 struct Coalesced: ParsableCommand {
     static let configuration = CommandConfiguration(
@@ -24,9 +24,9 @@ struct Coalesced: ParsableCommand {
     )
 
     static func main() {
-        // Before anything opens a descriptor.
+        // First of all, before any code opens a descriptor.
         System.occupyStandardDescriptors()
-        // Without them every command would look like `serve` without options.
+        // Without its arguments, every command would look like `serve` without options.
         guard let words = ProgramArguments.all else {
             System.writeError("cannot read the command line: the arguments were not handed to the program\n")
             exit(withError: ExitStatus.unavailable)
@@ -39,24 +39,25 @@ struct Coalesced: ParsableCommand {
             var command = try parseAsRoot(arguments)
             try command.run()
         } catch  where exitCode(for: error).isSuccess {
-            // Help, the version or completions.
+            // The user asked for help, the version or completions.
             do { try Self().output(fullMessage(for: error, columns: nil) + "\n") } catch { exit(withError: error) }
         } catch {
             exit(withError: error)
         }
     }
 
-    /// Whether `serve` is meant, which is so unless another command is named.
+    /// Whether the command is `serve`, which is the default.
     private static func isToServe(_ arguments: [String]) -> Bool {
         guard let first = arguments.first else { return true }
         return first.hasPrefix("-") || first == "serve"
     }
 }
 
-/// What is said of an option that there is not. The parser of arguments says it only where there is no other mistake, such as
-/// the option's value, which then stands where a command or a URL belongs.
+/// The message about an unknown option. ArgumentParser gives this message only if there is no other mistake. But there
+/// often is one, such as the option's value in the place of a command or a URL.
 extension ParsableCommand {
-    /// - Parameter words: what is not an option of this command, with its values, in the order of the command line.
+    /// - Parameter words: the words that are no options of this command, with their values, in the order of the command
+    ///   line.
     static func refuseUnknownOption(among words: [String]) throws {
         guard let word = words.first(where: { $0.hasPrefix("-") }) else { return }
         let option = String(word.prefix { $0 != "=" })

@@ -1,19 +1,19 @@
 import ArgumentParser
 import Configuration
 
-/// Where the settings come from: a file, if there is one, and the flags that override it. Read at the start and at each
+/// The source of the settings: a file, if there is one, and the flags that override it. Read at the start and at each
 /// reload.
 struct ConfigurationSource {
-    /// The file that is read if none is named and it exists.
+    /// The file that is read if `--config` names none and this one exists.
     static let defaultPath = "/etc/coalesced/coalesced.yaml"
 
     enum Failure: Error {
         case unreadable(path: String, System.Failure)
         case mistakes(Mistakes)
-        /// In the flags alone.
+        /// A mistake in the flags alone.
         case usage(String)
 
-        /// One per problem.
+        /// One line for each problem.
         var lines: [String] {
             switch self {
             case .unreadable(let path, let failure): ["\(path): \(failure)"]
@@ -30,24 +30,24 @@ struct ConfigurationSource {
             }
         }
 
-        /// For commands that cannot go on: says why and ends.
+        /// Prints the lines on standard error, for a command that must end, and returns its exit code.
         func report() -> ExitCode {
             System.writeError(lines.map { $0 + "\n" }.joined())
             return exitStatus
         }
     }
 
-    /// What `--config` named. `nil`: the default, if it exists.
+    /// The path given with `--config`; `nil` for the default file, if it exists.
     var path: String?
     var flags = Overrides()
 
-    /// - Parameter mayWait: for the writer of a pipe (`<(envsubst …)`, `/dev/stdin`). A reload may not: all signals
-    ///   would wait with it.
+    /// - Parameter mayWait: whether to wait for the writer of a pipe (`<(envsubst …)`, `/dev/stdin`). A reload must not
+    ///   wait, since all signals would wait with it.
     func load(mayWait: Bool = true) throws(Failure) -> Settings { try read(mayWait: mayWait).settings }
 
     /// Reads the settings and the path of the file; the path is `nil` if there is no file, and none was named.
     func read(mayWait: Bool) throws(Failure) -> (settings: Settings, path: String?) {
-        // Which no file can mend.
+        // A mistake in the flags that no file can correct.
         if !flags.listeners.isEmpty, flags.admin != nil, let mistake = Settings().overridden(by: flags).listenerMistake
         {
             throw .usage(mistake)
@@ -65,7 +65,7 @@ struct ConfigurationSource {
 
     var readPath: String { path ?? Self.defaultPath }
 
-    /// `nil`: there is no file, and none was named.
+    /// `nil` if no file was named and the default file does not exist.
     private func text(mayWait: Bool) throws(Failure) -> String? {
         do throws(System.Failure) {
             return try System.contents(of: readPath, mayWait: mayWait)

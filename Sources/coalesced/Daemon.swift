@@ -7,19 +7,20 @@ import Proxy
 import Storage
 import Upstream
 
-/// The running program: the proxy and its admin listener, signals, and what the service manager is told.
+/// The running program: the proxy and its admin listener, signals, and messages to the service manager.
 ///
-/// Lives on the main thread's loop, which does nothing else. The workers have threads of their own.
+/// It lives on the main thread's loop, which does nothing else. The workers have threads of their own.
 ///
 ///     opening ─all listeners accept→ serving ─an ending signal→ draining ─all requests done, or another signal→ ended
-///        │                              └─the same, if there is a delay→ about to drain ─its end, or another signal→ draining
+///        │                              └─the same, with a delay→ about to drain ─its end, or another signal→ draining
 ///        └───────────────────────────────────an ending signal→ draining
 final class Daemon {
     private enum Phase {
-        /// A reload waits until the listeners accept: the file may have changed since it was read.
+        /// `reloadIsWanted`: a reload waits until the listeners accept, since the file may have changed after it was
+        /// read.
         case opening(reloadIsWanted: Bool)
         case serving
-        /// Clients are let in until the time is up.
+        /// Clients are still accepted until the timer fires.
         case aboutToDrain(Timer)
         case draining(isCutShort: Bool)
     }
@@ -28,49 +29,52 @@ final class Daemon {
     private let server: ProxyServer
     private let admin: AdminServer?
     private let source: ConfigurationSource?
-    /// What it was started with.
+    /// The settings at the start.
     private let settings: Settings
     private var provision: Provision
     private let serviceManager: ServiceManager
     private var log: Logger
     private var phase = Phase.opening(reloadIsWanted: false)
 
-    /// What is told once clients can connect.
+    /// The bound addresses, reported once clients can connect.
     struct Addresses {
         let listeners: [SocketAddress]
         let admin: SocketAddress?
     }
 
-    /// `SIGQUIT` is nginx' word for ending gracefully, and the `STOPSIGNAL` of container images made from its own.
+    /// `SIGQUIT` is nginx's signal for a graceful end, and the `STOPSIGNAL` of container images based on nginx's.
     static let endingSignals = [SIGTERM, SIGINT, SIGQUIT]
 
-    /// From the very beginning, that no signal is lost or ends the program by itself, with another exit code.
+    /// Call this at the very beginning, so that no signal is lost or ends the program with another exit code.
     static func holdSignalsBack() {
         for signal in endingSignals + [SIGHUP] { System.holdBack(signal) }
         for signal in [SIGUSR1, SIGUSR2] { System.ignore(signal) }
     }
 
-    /// Runs until a signal ends it. On the main thread.
+    /// Runs until a signal ends the program. On the main thread.
     /// - Parameters:
-    ///   - file: from which they are, for the log.
-    ///   - source: where `SIGHUP` finds new settings. `nil`: nowhere.
+    ///   - file: the path of the settings' file, for the log.
+    ///   - source: the source of new settings on `SIGHUP`; `nil` if a reload only opens the logs again.
     ///   - isReady: called once all listeners accept.
-    /// - Throws: an exit code, after saying why on standard error.
+    /// - Throws: an exit code, after a message on standard error.
     static func run(
         _ settings: Settings, from file: String? = nil, reloadingFrom source: ConfigurationSource?,
         isReady: @escaping (Addresses) -> Void = { _ in }
     ) throws {
-        // Before anything else is opened: a descriptor that was promised and is not there would be taken for it.
+        // Before any other descriptor is opened: otherwise a new descriptor could have the number of an announced one
+        // that is missing, and would be taken for it.
         let inherited = Result { () throws(ProxyServer.StartError) in try takeInherited(for: settings) }
         let log = Logger(label: "coalesced") { _ in DiagnosticsLog(level: Logger.Level(settings.logLevel)) }
         let libeventLog = LibeventLog(log)
         LibeventMessages.send(to: libeventLog.write)
         log.info("\(introduction(settings, file))")
         tellWarnings(of: settings, in: log)
-        // Until the loop watches for them: sockets in the file system are removed at the end.
+        // Held back until the loop watches for them. A signal must not end the program directly, since Unix sockets'
+        // paths are removed at the end.
         holdSignalsBack()
         do throws(ProxyServer.StartError) {
-            // Consumed: kept here it would be open while the program drains, and clients would wait for nobody.
+            // Consumed: if this function kept the sockets, they would stay open while the program drains, and clients
+            // would wait for an accept that never comes.
             let daemon = try Daemon(settings, source: source, inherited: try (consume inherited).get(), log: log)
             libeventLog.tellRest(on: daemon.loop)
             try daemon.serve(isReady)
@@ -123,8 +127,8 @@ final class Daemon {
         }
     }
 
-    /// What the service manager handed over, if there is a place for all of it: where nobody accepts, clients would
-    /// wait for ever.
+    /// The sockets from the service manager. Each must have a place in the settings: on a socket that no listener uses,
+    /// clients would wait forever.
     private static func takeInherited(for settings: Settings) throws(ProxyServer.StartError) -> [InheritedListener] {
         do throws(InheritedListener.Failure) {
             let inherited = try InheritedListener.takeAll()
@@ -147,7 +151,7 @@ final class Daemon {
             for signal in Self.endingSignals { try loop.onSignal(signal) { [unowned self] in end(on: signal) } }
             let reloads = ReloadSignals(on: loop) { [unowned self] in reload() }
             try loop.onSignal(SIGHUP) { reloads.arrived() }
-            // What nginx takes for 'open the logs again', and logrotate's rules were copied with.
+            // For nginx `SIGUSR1` means 'open the logs again', and logrotate's rules are often copied from nginx's.
             try loop.onSignal(SIGUSR1) { [unowned self] in server.reopenLogs() }
         } catch {
             throw .system(error)
@@ -167,7 +171,7 @@ final class Daemon {
             server.stop()
             tellOfDraining()
         }
-        // When nobody watches for them any more.
+        // The loop no longer watches for them.
         Self.holdSignalsBack()
         loop.finish()
         if let failure { throw failure }
@@ -188,8 +192,8 @@ final class Daemon {
         if reloadIsWanted { reload() }
     }
 
-    /// The first time lets requests finish, after the delay if there is one; the next time cuts that short; the last time
-    /// ends at once.
+    /// The first signal stops accepting, after `drain-delay` if there is one, and lets requests finish. During the
+    /// delay, the next signal ends the delay. A further one ends the program at once.
     private func end(on signal: Int32) {
         let name = [SIGINT: "SIGINT", SIGQUIT: "SIGQUIT"][signal] ?? "SIGTERM"
         switch phase {
@@ -234,7 +238,7 @@ final class Daemon {
         "\(number) \(what)\(number == 1 ? "" : "s")"
     }
 
-    /// The log's first line: which program this is, with what, so that it shows which version began after an upgrade.
+    /// The log's first line: version and configuration, so that the log shows which version started after an upgrade.
     private static func introduction(_ settings: Settings, _ file: String?) -> String {
         let workers = settings.proxy.workers > 0 ? settings.proxy.workers : processorCount()
         let parts = [
@@ -245,7 +249,7 @@ final class Daemon {
             + parts.joined(separator: ", ")
     }
 
-    /// Of thousands of routes each may be worth one; `check` has all of them.
+    /// Thousands of routes may each give a warning; `check` shows all of them.
     private static let mostWarnings = 20
 
     private static func tellWarnings(of settings: Settings, in log: Logger) {
@@ -254,16 +258,16 @@ final class Daemon {
         if left > 0 { log.warning("\(counted(left, "more warning")) about the configuration: see `coalesced check`") }
     }
 
-    /// Takes the place of the general advice where the admin listener has no address.
+    /// Further advice if the admin listener cannot listen.
     private static func advice(for error: ProxyServer.StartError, _ settings: Settings) -> String {
         guard case .listen(let error) = error, error.address == settings.admin.address else { return "" }
         let origin = error.address == AdminSettings().address ? ", its default" : ""
         return "; this is admin.address\(origin): set another, or off, in the file or with --admin"
     }
 
-    /// Opens the logs again. Takes up new settings, or keeps the old ones whole if there is a mistake anywhere.
+    /// Opens the logs again. Then takes the new settings or, if there is any mistake, keeps all old ones.
     private func reload() {
-        // In any case: whoever rotated the log waits for that, whatever is wrong with the file.
+        // Even if the file has mistakes: the program that rotated the log waits for this.
         server.reopenLogs()
         guard let source else { return }
         switch phase {

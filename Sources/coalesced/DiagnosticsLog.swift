@@ -4,12 +4,12 @@ import Glibc
 import Libevent
 import Logging
 
-/// The diagnostics log: one line per message on standard error, with journald's priority in front if it goes there.
+/// The diagnostics log: one line per message on standard error, with a priority in front if the line goes to journald.
 ///
-/// The log never waits: event loops write here. What its reader does not take in time is lost, as is whatever exceeds
-/// `LineOutput.longest` in a line.
+/// The log never waits, since event loops write to it. A line that the reader of standard error does not take in time
+/// is lost. So is the part of a line beyond `LineOutput.longest`.
 struct DiagnosticsLog: LogHandler {
-    /// The level of this log and all its copies: every worker has one, and a reload means them all.
+    /// The level of this log and all its copies. Every worker has a copy, and a reload changes the level of all.
     var logLevel: Logger.Level {
         get { threshold.level.withLock { $0 } }
         nonmutating set { threshold.level.withLock { $0 = newValue } }
@@ -26,7 +26,7 @@ struct DiagnosticsLog: LogHandler {
 
     init(level: Logger.Level) {
         threshold = Threshold(level)
-        // While there is a descriptor for it: running out of them is one of the things it has to report.
+        // Opened now, while there is a free descriptor: the log must be able to report a lack of descriptors.
         _ = Self.output
         goesToJournal = System.errorsGoToJournal
     }
@@ -44,12 +44,12 @@ struct DiagnosticsLog: LogHandler {
         Self.write(line)
     }
 
-    /// `nil`: standard error is closed.
+    /// `nil` if standard error is closed.
     private static let output = try? LineOutput(to: STDERR_FILENO)
 
     private static func write(_ line: String) { output?.write(line + "\n") }
 
-    /// What came from outside must not look like a line of ours.
+    /// Escapes control characters, so that text from outside cannot look like a line of this program.
     private static func inOneLine(_ text: String) -> String {
         guard text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else { return text }
         return text.unicodeScalars.reduce(into: "") { line, scalar in
@@ -57,14 +57,14 @@ struct DiagnosticsLog: LogHandler {
         }
     }
 
-    /// A line that is part of the outward contract and has no level, such as `listening on …`.
+    /// Writes a line without a level that other programs rely on, such as `listening on …`.
     static func announce(_ line: String) {
         write((System.errorsGoToJournal ? "<\(Logger.Level.info.priority)>" : "") + line)
     }
 }
 
 extension Logger.Level {
-    /// The severity in syslog (RFC 5424 §6.2.1), which sd-daemon(3) adopts.
+    /// The syslog severity (RFC 5424 §6.2.1), which sd-daemon(3) uses.
     var priority: Int {
         switch self {
         case .critical: 2

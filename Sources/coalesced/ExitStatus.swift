@@ -2,7 +2,7 @@ import ArgumentParser
 import Libevent
 import Proxy
 
-/// How the program ends when it cannot do its work (`sysexits.h`). 64, usage, is argument-parser's.
+/// The exit codes for failures (`sysexits.h`). ArgumentParser uses 64 for usage.
 enum ExitStatus {
     static let unavailable = ExitCode(69)
     static let inputOutput = ExitCode(74)
@@ -11,7 +11,7 @@ enum ExitStatus {
 }
 
 extension ParsableCommand {
-    /// Prints what the command was asked for. It is no success unless it was written.
+    /// Prints the command's result. The command fails if the result cannot be written.
     func output(_ text: String) throws {
         do throws(System.Failure) {
             try System.writeOutput(text)

@@ -3,23 +3,23 @@ import Libevent
 import Logging
 import Telemetry
 
-/// libevent's own messages, in the diagnostics log; only so many per second. From any thread.
+/// Writes libevent's own messages to the diagnostics log, with a limit per second. Any thread.
 final class LibeventLog: Sendable {
     private enum Kind { case warning }
 
-    /// The most messages a second of all loops together.
+    /// The most messages per second, of all loops together.
     private static let mostPerSecond = 5
     private static let interval: UInt64 = 1_000_000_000
 
     private let log: Logger
     private let limit = Guarded(
         RateLimitedNotice<Kind>(limit: LibeventLog.mostPerSecond, interval: LibeventLog.interval))
-    /// Tells what was suppressed last, should no more come.
+    /// Reports suppressed messages later, in case no further message does.
     private let rest = OnceLater()
 
     init(_ log: Logger) { self.log = log }
 
-    /// On the thread of `loop`, which from now on tells what was suppressed.
+    /// Lets `loop` report suppressed messages from now on. On the loop's thread.
     func tellRest(on loop: EventLoop) { rest.attach(to: loop) }
 
     func write(_ severity: LibeventMessages.Severity, _ text: String) {

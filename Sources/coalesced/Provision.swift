@@ -5,14 +5,14 @@ import Proxy
 import Storage
 import Upstream
 
-/// What the machine gives the program, against what the settings want of it.
+/// Compares the settings with the descriptors and the memory that the machine gives the program.
 struct Provision {
-    /// Files that may be open.
+    /// The limit of open descriptors.
     let descriptors: Int
-    /// How many workers were started, whatever a reload says.
+    /// The number of workers started; a reload does not change it.
     private let workers: Int
     private let listeners: Int
-    /// What was told of them last; `nil`: there are enough.
+    /// The last notice about missing descriptors; `nil` if there are enough.
     private var told: (wanted: Int, most: Int)?
 
     init(descriptors: Int, startedWith settings: Settings) {
@@ -21,33 +21,33 @@ struct Provision {
         listeners = settings.proxy.listeners.count
     }
 
-    /// Descriptors open without any connection: standard streams, logs, the control loop with the admin listener, and
-    /// its connections and name look-ups now and then.
+    /// The descriptors that are open without any connection: standard streams, logs, and the control loop with the
+    /// admin listener. Also some for admin connections and name look-ups.
     private static let ownDescriptors = 32
-    /// Descriptors of one worker, without listeners: its loop's and its resolver's.
+    /// The descriptors of one worker without its listeners: its loop's and its resolver's.
     private static let descriptorsPerWorker = 6
 
-    /// Open when nobody is connected.
+    /// The descriptors that are open without any connection, over all workers.
     private var withoutConnections: Int {
         Self.ownDescriptors + workers * (Self.descriptorsPerWorker + listeners)
     }
 
-    /// Descriptors for connections to origins: a miss takes one beside the client's.
+    /// The descriptors for connections to origins: a miss needs one in addition to the client's.
     private func forOrigins(in settings: Settings) -> Int {
         settings.upstreams.reduce(0) { $0 + $1.maxConcurrentFetches + workers * $1.maxIdleConnections }
     }
 
-    /// Client connections for which there are descriptors, beside those for origins.
+    /// The number of client connections for which descriptors are left, after those for origins.
     func mostClients(in settings: Settings) -> Int {
         let left = descriptors - withoutConnections
         return max(1, left - min(left / 2, forOrigins(in: settings)))
     }
 
-    /// Fewer clients than these are worth a line where the operator chose no number.
+    /// If fewer clients than these can connect, a notice is logged even if the operator chose no number.
     private static let fewClients = 2000
 
-    /// The settings with no more clients than there are descriptors for, and room for all of these in the kernel's table.
-    /// What is missing is told when it changes, not with every reload.
+    /// Limits the clients in the settings to the descriptors, and makes room for all descriptors in the kernel's table.
+    /// Logs a lack of descriptors when it changes, not at every reload.
     mutating func bounded(_ settings: Settings, telling log: Logger) -> Settings {
         let (most, wanted) = (mostClients(in: settings), settings.proxy.clients.maxConnections)
         growDescriptorTable(to: min(descriptors, withoutConnections + min(most, wanted) + forOrigins(in: settings)))
@@ -56,7 +56,7 @@ struct Provision {
             return settings
         }
         if !settings.statesMaxConnections, most >= Self.fewClients {
-            // Nobody asked for so many; `status` tells how many there may be.
+            // The operator did not ask for so many clients; `status` shows the limit.
             told = nil
         } else if told.map({ $0 != (wanted, most) }) ?? true {
             log.notice(
@@ -69,7 +69,8 @@ struct Provision {
         return settings
     }
 
-    /// The kernel promises more memory than there is; when the missing part is used, it kills the program.
+    /// Warns about too little memory. The kernel promises more memory than there is, and kills the program when it uses
+    /// the missing part.
     static func checkMemory(for settings: Settings, telling log: Logger) {
         let wanted = settings.storage.memory
         guard let least = System.memoryBounds().min(by: { $0.bytes < $1.bytes }), least.bytes < wanted else { return }

@@ -1,33 +1,34 @@
 import Coalescing
 import Libevent
 
-/// The signals that ask for a reload: the first one is followed at once, those that come closely behind it are combined.
-/// The file is read on the loop that also answers health checks, so a burst must not have it read for each; but it is
-/// read once more after the last.
+/// The signals that ask for a reload. The first signal of a burst reloads at once; later ones are combined. The loop
+/// that reads the file also answers health checks, so a burst must not read the file once per signal. But the file is
+/// read once more after the burst's last signal.
 ///
 /// ```
-/// quiet ─signal→ reload → burst ─signal→ gathering ─quiet again, or maxWait→ reload → burst;   burst ─coalesceWait→ quiet
+/// quiet ─signal→ reload → burst ─signal→ gathering ─quiet again, or maxWait→ reload → burst
+///                         burst ─coalesceWait→ quiet
 /// ```
 ///
-/// Owned by the watch for the signal, confined to the daemon's loop.
+/// The signal's watch owns this object, which is confined to the daemon's loop.
 final class ReloadSignals {
-    /// Between the signals of a burst, and after a reload, passes less than this. A script that sends one for each of many
-    /// files takes a few milliseconds for it; who waits for a reload should not notice.
+    /// The longest pause between the signals of a burst, and after a reload. A script that sends a signal for each of
+    /// many files needs a few milliseconds; an operator who waits for a reload should not notice.
     static let coalesceWait = Duration.milliseconds(20)
-    /// A burst without end has the file read this often.
+    /// The time between reloads in an endless burst.
     static let maxWait = Duration.milliseconds(250)
 
-    /// What follows a signal, at once or later.
+    /// Performs the reload, at once or later.
     private final class Reloading {
         let reload: () -> Void
-        /// When the last signal came, or the last reload was over.
+        /// The time of the last signal or of the end of the last reload.
         var latest: Duration?
 
         init(_ reload: @escaping () -> Void) { self.reload = reload }
 
         func perform() {
             reload()
-            // A signal that came while the file was read, which may take long, is not the first of another burst.
+            // Reading the file may take long. A signal that came meanwhile is not the first of another burst.
             latest = LoopTimers.now
         }
     }
@@ -45,26 +46,26 @@ final class ReloadSignals {
             on: InlineQueue.shared, combine: { _, _ in }, act: { bound.value.perform() })
     }
 
-    /// It would act on what it has gathered.
+    /// Without this, the executor would perform the reload it has gathered.
     deinit { burst.cancel() }
 
-    /// One has come. On the loop's thread.
+    /// Notes a signal. On the loop's thread.
     func arrived() {
         let now = LoopTimers.now
         let isFirst = reloading.latest.map { now - $0 >= Self.coalesceWait } ?? true
         reloading.latest = now
         guard isFirst else { return burst.add(()) }
-        // Something is left there only if its timer is late.
+        // The executor holds a signal here only if its timer is late.
         burst.cancel()
         reloading.perform()
     }
 }
 
-/// A loop's timers for what knows no loops.
+/// A loop's timers, for types that know no loops.
 private struct LoopTimers: TimerSource {
     let loop: LoopBound<EventLoop>
 
-    /// Not the loop's time, which stands still during an iteration, however long.
+    /// Not `EventLoop.now`, which stands still during an iteration, however long the iteration takes.
     static var now: Duration { .microseconds(System.monotonicMicroseconds()) }
     var now: Duration { Self.now }
 

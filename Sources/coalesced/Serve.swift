@@ -18,7 +18,8 @@ struct Serve: ParsableCommand {
 
     @OptionGroup var file: FileOption
 
-    // Each takes the next word, whatever it begins with: `--workers -1` has a wrong value, not none.
+    // Each option takes the next word, even one that begins with `-`: in `--workers -1` the value is wrong, not
+    // missing.
 
     @Option(
         parsing: .unconditionalSingleValue,
@@ -68,8 +69,8 @@ struct Serve: ParsableCommand {
         transform: ScalarSyntax<AccessLogTarget>.accessLogTarget.value(of:))
     var accessLog: AccessLogTarget?
 
-    /// What stands where no option is: a misspelled command, as a rule, since `serve` is meant where none is known.
-    /// Unknown options are among it.
+    /// The words that are not options, including unknown options. As a rule a misspelled command, since `serve` is the
+    /// default command.
     @Argument(parsing: .allUnrecognized, help: .hidden) var unexpected: [String] = []
 
     func validate() throws {
@@ -100,7 +101,7 @@ struct Serve: ParsableCommand {
     }
 
     func run() throws {
-        // Held back since `main`. The file may be waited for.
+        // The signals were held back since `main`. From now on they end the program, since reading the file may wait.
         for signal in Daemon.endingSignals { System.exit(on: signal) }
         let source = ConfigurationSource(path: file.config, flags: flags)
         let (settings, file): (Settings, String?)
@@ -113,7 +114,7 @@ struct Serve: ParsableCommand {
     }
 }
 
-/// The file, for the commands that read it.
+/// The option for the configuration file, for the commands that read it.
 struct FileOption: ParsableArguments {
     @Option(
         help: ArgumentHelp(

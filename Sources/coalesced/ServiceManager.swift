@@ -1,6 +1,6 @@
 import Logging
 
-/// Tells systemd our state (sd_notify(3)), if `NOTIFY_SOCKET` asks for it.
+/// Reports the program's state to systemd (sd_notify(3)), if `NOTIFY_SOCKET` is set.
 struct ServiceManager {
     private let socket: String?
     private let log: Logger
@@ -10,7 +10,7 @@ struct ServiceManager {
         self.log = log
     }
 
-    /// The listeners accept.
+    /// Reports that all listeners accept.
     func ready() { tell("READY=1") }
     func reloading() { tell("RELOADING=1\nMONOTONIC_USEC=\(System.monotonicMicroseconds())") }
     func stopping() { tell("STOPPING=1") }

@@ -1,14 +1,14 @@
 import Glibc
 import Libevent
 
-/// The few C calls of the command line. Every `unsafe` of this target is here: pointers are made from Swift values for
-/// one call each, and nothing keeps them.
+/// The few C calls of the command line. Every `unsafe` of this target is here. Pointers are made from Swift values for
+/// one call each, and the called functions do not keep them.
 enum System {
     enum Failure: Error, CustomStringConvertible {
         /// A failed call's `errno`.
         case call(Int32)
         case notAFile
-        /// A pipe, although waiting for its writer is not allowed.
+        /// The file is a pipe, and waiting for its writer is not allowed.
         case mayWait
         case tooLarge
 
@@ -23,7 +23,7 @@ enum System {
         }
         var description: String {
             switch self {
-            // strerror answers from constant or thread-local memory, copied at once.
+            // `strerror` returns constant or thread-local memory; the text is copied at once.
             case .call(let code): unsafe strerror(code).map { unsafe String(cString: $0) } ?? "error \(code)"
             case .notAFile: "Neither a regular file nor a pipe"
             case .mayWait: "Not a regular file: a pipe can only be read at startup"
@@ -32,20 +32,20 @@ enum System {
         }
     }
 
-    /// The most bytes of a file that is read whole. A configuration has some thousands; the wrong file or a device must
-    /// not fill the memory.
+    /// The most bytes of a file that is read. A configuration file has some thousand bytes; the wrong file or a device
+    /// must not fill the memory.
     static let largestFile = 1 << 20
 
     static func environment(_ name: String) -> String? {
-        // Nothing here sets a variable, so what getenv returns stays valid while it is copied.
+        // This target sets no variable, so the result of `getenv` stays valid while it is copied.
         unsafe getenv(name).map { unsafe String(cString: $0) }
     }
 
-    /// All of a regular file or a pipe, as UTF-8; what is not UTF-8 becomes U+FFFD, which no key or value of ours has.
-    /// - Parameter mayWait: for a pipe's writer, perhaps forever. Otherwise a pipe is refused.
+    /// The contents of a regular file or a pipe, as UTF-8. Invalid bytes become U+FFFD, which no key or value contains.
+    /// - Parameter mayWait: whether to wait for a pipe's writer, perhaps forever. Otherwise a pipe is refused.
     static func contents(of path: String, mayWait: Bool) throws(Failure) -> String {
         let file = unsafe open(path, O_RDONLY | (mayWait ? 0 : O_NONBLOCK) | O_NOCTTY | O_CLOEXEC)
-        // ENXIO: a socket, as standard input of a service may be.
+        // ENXIO: the path is a socket, as the standard input of a service may be.
         guard file >= 0 else { throw errno == ENXIO ? .notAFile : .last }
         defer { close(file) }
         var status = stat()
@@ -66,18 +66,18 @@ enum System {
         }
     }
 
-    /// Opens `/dev/null` in the place of each standard descriptor that is closed: what is opened next, a socket
-    /// perhaps, would get its number, and then what is meant for standard error. In the wrong direction, so that
-    /// whoever reads or writes there still fails.
+    /// Opens `/dev/null` in the place of each closed standard descriptor. Otherwise the next opened descriptor, perhaps
+    /// a socket, would get that number, and the output for standard error. `/dev/null` is opened in the wrong
+    /// direction, so that a read from standard input, or a write to standard output or standard error, still fails.
     static func occupyStandardDescriptors() {
         for number in STDIN_FILENO...STDERR_FILENO where fcntl(number, F_GETFD) < 0 {
-            // Gets the lowest number that is free: this one.
+            // `open` returns the lowest free number, which is this one.
             _ = unsafe open("/dev/null", number == STDIN_FILENO ? O_WRONLY : O_RDONLY)
         }
     }
 
-    /// Writes all of `text` to standard error, and waits as long as that takes: for commands, which have nothing else
-    /// to do. The running proxy writes to the diagnostics log instead. A failure cannot be reported anywhere.
+    /// Writes all of `text` to standard error and waits as long as that takes: for commands, which have nothing else to
+    /// do. The running proxy writes to the diagnostics log instead. A failure cannot be reported anywhere.
     static func writeError(_ text: String) { try? write(text, to: STDERR_FILENO) }
 
     /// Writes all of `text` to standard output.
@@ -88,7 +88,7 @@ enum System {
         let failure: Failure? = text.withUTF8 { bytes in
             var written = 0
             while written < bytes.count {
-                // In bounds by the loop's condition.
+                // `written` is in bounds by the loop's condition.
                 let count = unsafe Glibc.write(
                     descriptor, bytes.baseAddress.map { unsafe $0 + written }, bytes.count - written)
                 if count < 0, errno != EINTR { return .last }
@@ -99,24 +99,24 @@ enum System {
         if let failure { throw failure }
     }
 
-    /// The size of the terminal that standard output is; `nil`: it is none.
+    /// The size of the terminal on standard output; `nil` if standard output is not a terminal.
     static var terminalSize: (columns: Int, rows: Int)? {
         var size = winsize()
-        // The kernel fills what is lent for this call.
+        // The kernel fills `size` during the call.
         guard unsafe ioctl(STDOUT_FILENO, UInt(TIOCGWINSZ), &size) == 0 else { return nil }
-        // A serial line does not know its own.
+        // A serial line reports 0.
         return (size.ws_col > 0 ? Int(size.ws_col) : 80, size.ws_row > 0 ? Int(size.ws_row) : 24)
     }
 
-    /// From now on `signal` has no effect until a loop watches for it. `SIGPIPE`: writing to a pipe without a reader is
-    /// an error like any other.
+    /// From now on `signal` has no effect until a loop watches for it. With `SIGPIPE` ignored, a write to a pipe
+    /// without a reader fails like any other write.
     static func ignore(_ signal: Int32) { _ = Glibc.signal(signal, SIG_IGN) }
 
-    /// From now on such a signal waits until a loop watches for it. To be called while there is one thread.
+    /// From now on `signal` waits until a loop watches for it. Call this while there is one thread.
     static func holdBack(_ signal: Int32) { mask(signal, SIG_BLOCK) }
 
-    /// From now on `signal` ends the program with exit code 0, as it does later, when a loop watches for it. One that
-    /// was held back does so at once.
+    /// From now on `signal` ends the program with exit code 0, the same code as later, when a loop watches for it. A
+    /// signal that was held back ends the program at once.
     static func exit(on signal: Int32) {
         _ = Glibc.signal(signal) { _ in _exit(0) }
         mask(signal, SIG_UNBLOCK)
@@ -131,11 +131,11 @@ enum System {
 
     static var processNumber: Int32 { getpid() }
 
-    /// Writes out what was printed, even if standard output is a pipe.
+    /// Writes out buffered output, also to a pipe.
     static func flushOutput() { _ = fflush(nil) }
 
-    /// Whether standard error goes to journald, which says so in `JOURNAL_STREAM` by device and inode
-    /// (systemd.exec(5)): it may have been redirected since.
+    /// Whether standard error goes to journald. journald names the stream's device and inode in `JOURNAL_STREAM`
+    /// (systemd.exec(5)). They are compared, since standard error may have been redirected.
     static var errorsGoToJournal: Bool {
         guard let stream = environment("JOURNAL_STREAM") else { return false }
         var status = stat()
@@ -143,8 +143,8 @@ enum System {
         return stream == "\(status.st_dev):\(status.st_ino)"
     }
 
-    /// Sends `message` as one datagram to a Unix socket, or fails if it is not taken at once; a path that begins with
-    /// `@` is in the abstract namespace.
+    /// Sends `message` as one datagram to a Unix socket; fails if the socket does not take it at once. A path that
+    /// begins with `@` is in the abstract namespace.
     static func send(_ message: String, toUnixSocket path: String) throws(Failure) {
         let descriptor = socket(AF_UNIX, Int32(SOCK_DGRAM.rawValue | SOCK_CLOEXEC.rawValue), 0)
         guard descriptor >= 0 else { throw .last }
@@ -155,12 +155,12 @@ enum System {
         if name.first == UInt8(ascii: "@") { name[0] = 0 }
         guard name.count < MemoryLayout.size(ofValue: address.sun_path) else { throw .call(ENAMETOOLONG) }
         unsafe withUnsafeMutableBytes(of: &address.sun_path) { unsafe $0.copyBytes(from: name) }
-        // Abstract names end where the length says, not at a zero.
+        // The length marks the end of an abstract name; a zero byte does not.
         let length = socklen_t(MemoryLayout<sa_family_t>.size + name.count)
         var message = message
         let sent = message.withUTF8 { text in
             unsafe withUnsafePointer(to: &address) { address in
-                // sockaddr_un begins like sockaddr.
+                // `sockaddr_un` begins like `sockaddr`.
                 unsafe address.withMemoryRebound(to: sockaddr.self, capacity: 1) {
                     unsafe sendto(
                         descriptor, text.baseAddress, text.count, Int32(MSG_NOSIGNAL | MSG_DONTWAIT), $0, length)
@@ -170,8 +170,8 @@ enum System {
         guard sent >= 0 else { throw .last }
     }
 
-    /// What bounds the memory that the program may have, in bytes: the machine, its control group and those around it
-    /// (cgroups(7), version 2), and its own limit.
+    /// The bounds of the program's memory, in bytes: the machine's memory, `memory.max` of its control group and that
+    /// group's ancestors (cgroups(7), version 2), and its `ulimit -v`.
     static func memoryBounds() -> [(name: String, bytes: Int)] {
         var bounds: [(name: String, bytes: Int)] = []
         let (pages, size) = (sysconf(Int32(_SC_PHYS_PAGES)), sysconf(Int32(_SC_PAGESIZE)))
@@ -188,19 +188,19 @@ enum System {
         return bounds
     }
 
-    /// The wall clock in the form of RFC 3339, in UTC.
+    /// The present wall clock time in UTC, in the form of RFC 3339.
     static func timestamp() -> String {
         var seconds = time(nil)
         var parts = unsafe tm()
         guard unsafe gmtime_r(&seconds, &parts) != nil else { return "-" }
         return unsafe withUnsafeTemporaryAllocation(of: CChar.self, capacity: 32) { buffer in
-            // Twenty characters and a zero; strftime writes no more than it is given room for.
+            // The text has twenty characters and a zero; `strftime` writes no more bytes than `buffer` has.
             let count = unsafe strftime(buffer.baseAddress, buffer.count, "%Y-%m-%dT%H:%M:%SZ", &parts)
             return unsafe count == 0 ? "-" : String(cString: buffer.baseAddress!)
         }
     }
 
-    /// Microseconds on the monotonic clock, as systemd expects them.
+    /// Microseconds on the monotonic clock, the unit that systemd expects.
     static func monotonicMicroseconds() -> Int64 {
         var now = timespec()
         unsafe clock_gettime(CLOCK_MONOTONIC, &now)

@@ -2,7 +2,7 @@ import ArgumentParser
 import Console
 import Libevent
 
-/// `coalesced top`: what a running proxy does, again and again.
+/// `coalesced top`: shows the activity of a running proxy, refreshed once a second.
 struct Top: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Watch what a running proxy does.",
@@ -20,11 +20,12 @@ struct Top: ParsableCommand {
         var before: TopSample?
         while true {
             let screen = try sample()
-            // Asked each time: the window may have changed.
+            // Read each time, since the window's size may have changed.
             if isScreen, let terminal = System.terminalSize {
                 let lines = TopScreen(screen, since: before).lines(columns: terminal.columns, rows: terminal.rows - 1)
-                // Cursor home; each line first erases the one it covers (behind a line as wide as the terminal its last
-                // character would go), the last all below it: no flicker.
+                // Cursor home, then the lines, without flicker. Each line first erases the one it covers; erasing after
+                // a line as wide as the terminal would remove its last character. The last line erases everything below
+                // it.
                 try output("\u{1B}[H\(lines.map { "\u{1B}[K\($0)\n" }.joined())\u{1B}[J")
             } else if before != nil {
                 let columns = System.terminalSize?.columns ?? .max

@@ -5,7 +5,7 @@ import Libevent
 import Proxy
 import Upstream
 
-/// `coalesced demo`: a deliberately slow origin with the proxy in front of it, to see it work.
+/// `coalesced demo`: runs the proxy in front of a deliberately slow origin, to show how it works.
 struct Demo: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run a demo: the proxy in front of a deliberately slow origin.")
@@ -30,7 +30,7 @@ struct Demo: ParsableCommand {
         settings.upstreams = [
             UpstreamSettings(name: "demo", servers: [UpstreamServer(host: "127.0.0.1", port: origin.port)])
         ]
-        // A port of its own: the usual one may belong to a proxy that runs here.
+        // A free port: the default port may belong to another proxy on this machine.
         settings.admin.address = .ipv4(.loopback, port: 0)
         settings.logLevel = .warning
         try Daemon.run(settings, reloadingFrom: nil) { addresses in

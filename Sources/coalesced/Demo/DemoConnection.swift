@@ -1,8 +1,8 @@
 import Bytes
 import Libevent
 
-/// One connection to the demo's origin: one request after another, each answered in pieces as time passes.
-/// On the origin's loop.
+/// One connection to the demo's origin. It answers one request after another, and sends each response in pieces over
+/// time. On the origin's loop.
 final class DemoConnection: Socket {
     private unowned let site: DemoSite
     private let received = ByteBuffer(capacity: 4096)
@@ -27,7 +27,7 @@ final class DemoConnection: Socket {
         site.ended(self)
     }
 
-    /// Answers the request that is there, if it is whole and the last one is answered.
+    /// Answers the next request, if it is complete and the response to the last one has been sent.
     private func answerNext() {
         guard !isAnswering, !isClosed else { return }
         let received = received
@@ -46,7 +46,7 @@ final class DemoConnection: Socket {
         wait(answer.delay) { connection in connection.begin(answer, withBody: request.method == "GET") }
     }
 
-    /// Pieces that come at once have a length; those that take time come in chunks (RFC 9112 §7.1).
+    /// Sends the head. A response without delays has a Content-Length; one with delays is chunked (RFC 9112 §7.1).
     private func begin(_ answer: DemoPage.Answer, withBody: Bool) {
         let isStreamed = answer.pieces.contains { $0.delay > 0 }
         let hasContent = !answer.status.hasPrefix("304")

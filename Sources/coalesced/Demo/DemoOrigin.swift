@@ -1,13 +1,13 @@
 import Libevent
 
-/// The demo's slow origin: a thread of its own that serves `DemoPage` and reports each request.
+/// The demo's slow origin. It serves `DemoPage` on a thread of its own and reports each request.
 struct DemoOrigin {
     let port: UInt16
     private let thread: LoopThread
 
-    /// Serves on a free port of this machine until stopped.
+    /// Serves on a free port of the loopback address until stopped.
     static func start() throws -> DemoOrigin {
-        // Bound here, where a failure can be reported, and served there.
+        // Find the port here, where a failure can be thrown. The thread binds the port again.
         let port = try freePort()
         let thread = try LoopThread(name: "demo origin") { loop in
             let site = DemoSite(loop)
@@ -38,7 +38,7 @@ struct DemoOrigin {
     }
 }
 
-/// What the connections share. On the origin's loop.
+/// The state that the connections share. On the origin's loop.
 final class DemoSite {
     private let loop: EventLoop
     private var counts: [DemoPage: Int] = [:]
@@ -74,7 +74,8 @@ final class DemoSite {
     }
 }
 
-/// The parts of a request that the demo looks at. The demo talks to our proxy alone, which sends what is well-formed.
+/// The parts of a request that the demo uses. Only this program's proxy sends requests to the demo, and they are
+/// well-formed.
 struct DemoRequest {
     let method: Substring
     let path: Substring

@@ -1,4 +1,4 @@
-/// A page of the demo's origin: pure, so that what it does can be read off.
+/// A page of the demo's origin. Pure: a response depends only on the arguments of `answer`.
 enum DemoPage: String, CaseIterable {
     case index = "/"
     case slow = "/slow"
@@ -6,7 +6,8 @@ enum DemoPage: String, CaseIterable {
     case clock = "/clock"
     case flaky = "/flaky"
 
-    /// How an answer goes out: the head at once after `delay`, then the pieces, each after its own delay (nanoseconds).
+    /// A response and its timing: the head is sent after `delay`, then the pieces, each after its own delay
+    /// (nanoseconds).
     struct Answer {
         struct Piece {
             var delay: Int64 = 0
@@ -19,15 +20,15 @@ enum DemoPage: String, CaseIterable {
         var pieces: [Piece] = []
     }
 
-    /// How long the clock stands still, in seconds.
+    /// The seconds for which the clock page stays the same.
     static let clockStep: Int64 = 5
 
     private static let millisecond: Int64 = 1_000_000
 
     /// - Parameters:
-    ///   - count: how many times this page was asked for, this time included.
+    ///   - count: the number of requests for this page, including this one.
     ///   - now: seconds since 1970.
-    ///   - validator: the entity tag the request asks about, with its quotes.
+    ///   - validator: the value of `If-None-Match`, an entity tag with its quotes.
     func answer(_ count: Int, at now: Int64, ifNoneMatch validator: String?) -> Answer {
         var answer = Answer(fields: ["Content-Type: text/plain"])
         switch self {
