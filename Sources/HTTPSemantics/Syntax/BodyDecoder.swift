@@ -1,11 +1,11 @@
-/// How a body stood when its connection ended.
+/// The state of a body when its connection ended.
 public enum BodyEnding: Sendable, Equatable {
     case complete
-    /// Cut off: not to be passed on as whole, nor stored (RFC 9112 §8).
+    /// The connection ended before the body did: do not store the message or forward it as complete (RFC 9112 §8).
     case truncated
 }
 
-/// Reads a message's body, whatever frames it (RFC 9112 §6.3).
+/// Reads a message's body in any framing (RFC 9112 §6.3).
 ///
 ///     length ─all bytes→ ended;   chunked ─last chunk and trailers→ ended;   untilClose ─end of stream→ ended
 public struct BodyDecoder: Sendable {
@@ -18,21 +18,21 @@ public struct BodyDecoder: Sendable {
 
     private var state: State
     private var chunks: ChunkedDecoder
-    /// Whether `chunks` is as it was made.
+    /// Whether `chunks` is in its initial state.
     private var chunksAreFresh: Bool
-    /// Content bytes so far, without the coding.
+    /// Content bytes so far, without the chunked coding.
     public private(set) var received: UInt64 = 0
 
     /// - Parameters:
-    ///   - framing: of the message, as its head announced it.
-    ///   - trailerLimits: for the trailer section of a chunked body; one beyond them is an error.
+    ///   - framing: the message's, as its head announced it.
+    ///   - trailerLimits: for the trailer section of a chunked body; a section beyond them is an error.
     public init(_ framing: MessageFraming = .none, trailerLimits: HeadLimits = .trailers) {
         chunks = ChunkedDecoder(trailerLimits: trailerLimits)
         chunksAreFresh = framing != .chunked
         state = Self.start(framing)
     }
 
-    /// Ready for the next body; memory is kept.
+    /// Prepares for the next body; memory is kept.
     public mutating func reset(_ framing: MessageFraming) {
         if !chunksAreFresh { chunks.reset() }
         chunksAreFresh = framing != .chunked
@@ -54,8 +54,8 @@ public struct BodyDecoder: Sendable {
         if case .ended = state { true } else { false }
     }
 
-    /// Reads on in `input`, which starts with the first byte not yet consumed.
-    /// - Throws: what is wrong with the framing, and where. The body is broken from there on.
+    /// Continues with `input`, which starts with the first byte not yet consumed.
+    /// - Throws: the first error in the framing, with its position. The rest of the body is unusable.
     public mutating func decode(_ input: Span<UInt8>) throws(MessageSyntaxError) -> BodyStep {
         let step: BodyStep
         switch state {
@@ -77,7 +77,7 @@ public struct BodyDecoder: Sendable {
         return step
     }
 
-    /// The connection ended, and every byte before that went through `decode`.
+    /// Reports that the connection ended, after every byte before the end went through `decode`.
     public mutating func endOfStream() -> BodyEnding {
         switch state {
         case .length, .chunked:
@@ -88,7 +88,7 @@ public struct BodyDecoder: Sendable {
         }
     }
 
-    /// The trailers of a chunked body (`ChunkedDecoder.trailers`); none with any other framing.
+    /// The trailer section of a chunked body (`ChunkedDecoder.trailers`); empty with any other framing.
     @_lifetime(copy input, borrow self)
     public func trailers(in input: Span<UInt8>) -> FieldView { chunks.trailers(in: input) }
 }

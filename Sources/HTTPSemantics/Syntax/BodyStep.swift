@@ -1,16 +1,16 @@
-/// What one call of a body decoder made of its input.
+/// The result of one call of a body decoder.
 public struct BodyStep: Sendable, Equatable {
-    /// What the consumed bytes came to.
+    /// The meaning of the consumed bytes.
     public enum Action: Sendable, Equatable {
-        /// This range of the input is content. There may be more in the input after it: call again.
+        /// This range of the input is content. The input may hold more after it: call again.
         case data(Range<Int>)
-        /// Nothing more can be read from this input. Call again when there is more than what was not consumed.
+        /// The input holds no further content. Call again with the unconsumed bytes and more.
         case needMore
-        /// The body is complete. What was not consumed belongs to the next message.
+        /// The body is complete. The unconsumed bytes belong to the next message.
         case end
     }
 
-    /// Bytes of the input that are done with, the action's data included. The next input starts after them.
+    /// Bytes of the input that are consumed, including the action's data. The next input starts after them.
     public let consumed: Int
     public let action: Action
 

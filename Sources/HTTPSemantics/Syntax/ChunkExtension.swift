@@ -1,6 +1,6 @@
 import Bytes
 
-/// Checks chunk extensions a byte at a time (RFC 9112 §7.1.1). What they say is ignored.
+/// Checks chunk extensions a byte at a time (RFC 9112 §7.1.1). Their names and values are ignored.
 ///
 ///     *( BWS ";" BWS name [ BWS "=" BWS ( token / quoted-string ) ] )
 struct ChunkExtension {
@@ -15,7 +15,7 @@ struct ChunkExtension {
 
     private var state: State
 
-    /// `first` is the byte after the size; `nil` if no extension starts with it.
+    /// `first` is the byte after the size; `nil` if that byte starts no extension.
     init?(first: UInt8) {
         switch first {
         case UInt8(ascii: ";"): state = .nameStart
@@ -24,7 +24,7 @@ struct ChunkExtension {
         }
     }
 
-    /// `finished` with the CR after the extensions.
+    /// The verdict is `finished` at the CR after the extensions.
     mutating func take(_ byte: UInt8) -> Verdict {
         switch state {
         case .spaceBeforeSemicolon, .spaceBehindValue:

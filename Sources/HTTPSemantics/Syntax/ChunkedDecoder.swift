@@ -1,10 +1,11 @@
-/// Takes the chunked transfer coding off a body (RFC 9112 §7.1), in whatever pieces it arrives.
+/// Removes the chunked transfer coding from a body that arrives in pieces of any size (RFC 9112 §7.1).
 ///
 ///     size ⇄ extension ─CR→ lineFeed ─size > 0→ data → dataCR → dataLF ─→ size
 ///                                    ─size = 0→ trailers ─empty line→ ended
 ///     any ─bad byte→ failed
 ///
-/// Trailers stay unconsumed until all of them are there, and are bounded. Everything else is consumed as it comes.
+/// The trailer section stays unconsumed until all of it has arrived, and its size is bounded. All other bytes are
+/// consumed as they arrive.
 package struct ChunkedDecoder: Sendable {
     private enum State {
         case size
@@ -17,33 +18,34 @@ package struct ChunkedDecoder: Sendable {
     }
 
     private var state = State.size
-    /// Bytes left of the chunk being read; while its size is read, what the digits say so far.
+    /// Bytes left of the present chunk; in state `size`, the value of the digits so far.
     private var remaining: UInt64 = 0
     private var digits = 0
-    /// Bytes of this chunk's line after its size.
+    /// Bytes of this chunk's size line after the size.
     private var extensionLength = 0
-    /// How much more the chunk lines took than is reasonable for their data.
+    /// By how many bytes the size lines exceed a reasonable share of their data.
     private var excess = 0
-    /// Bytes of the body before the present input, for errors.
+    /// Bytes of the body before the present input, for the positions in errors.
     private var passed = 0
     private var section: FieldSectionParser
     private let trailerLimit: Int
     private var trailerRange = 0..<0
 
-    /// Sixteen digits fill 64 bits; padding a size with more zeroes serves nobody.
+    /// Sixteen digits fill 64 bits; more leading zeroes have no use.
     static let maxSizeDigits = 16
-    /// A signature fits in.
+    /// Enough for a signature.
     static let maxExtensionLength = 256
-    /// Tiny chunks with long lines cost the reader much and the sender little; net/http allows as much of it.
+    /// Tiny chunks with long size lines cost the reader much and the sender little; Go's net/http allows the same
+    /// excess.
     static let maxExcess = 16_384
 
-    /// - Parameter trailerLimits: for the trailer section; one beyond them is an error.
+    /// - Parameter trailerLimits: for the trailer section; a section beyond them is an error.
     package init(trailerLimits: HeadLimits = .trailers) {
         section = FieldSectionParser(maxLines: trailerLimits.maxFieldLines)
         trailerLimit = trailerLimits.maxHeadBytes
     }
 
-    /// Ready for the next body; memory is kept.
+    /// Prepares for the next body; memory is kept.
     package mutating func reset() {
         state = .size
         remaining = 0
@@ -55,15 +57,16 @@ package struct ChunkedDecoder: Sendable {
         trailerRange = 0..<0
     }
 
-    /// The trailer fields, once `decode` said `end`; `input` is what it was given then. They are not header fields
-    /// and must not be merged into them unasked (RFC 9110 §6.5.1).
+    /// The trailer fields, after `decode` returned `end`; `input` is the argument of that call. Trailer fields are not
+    /// header fields and must not be merged into the header section unless their definition permits it (RFC 9110
+    /// §6.5.1).
     @_lifetime(copy input, borrow self)
     package func trailers(in input: Span<UInt8>) -> FieldView {
         FieldView(bytes: input.extracting(trailerRange), lines: section.lines, present: section.present)
     }
 
-    /// Reads on in `input`, which starts with the first byte not yet consumed.
-    /// - Throws: what is wrong with the framing, and where. The body is broken from there on.
+    /// Continues with `input`, which starts with the first byte not yet consumed.
+    /// - Throws: the first error in the framing, with its position. The rest of the body is unusable.
     package mutating func decode(_ input: Span<UInt8>) throws(MessageSyntaxError) -> BodyStep {
         do throws(MessageSyntaxError) {
             let step = try advance(input)
@@ -119,7 +122,7 @@ package struct ChunkedDecoder: Sendable {
     private mutating func takeSize(_ byte: UInt8, at position: Int) throws(MessageSyntaxError) {
         if let digit = byte.hexadecimalValue {
             digits &+= 1
-            // Held to `Int64.max`, so that nothing that adds lengths overflows.
+            // At most `Int64.max`, so that sums of lengths do not overflow.
             guard digits <= Self.maxSizeDigits, remaining >> 59 == 0
             else { throw MessageSyntaxError(.chunkSizeTooLarge, at: position) }
             remaining = remaining << 4 | UInt64(digit)
@@ -138,7 +141,7 @@ package struct ChunkedDecoder: Sendable {
 
     private mutating func finishSizeLine(_ byte: UInt8, at position: Int) throws(MessageSyntaxError) {
         guard byte == 0x0a else { throw MessageSyntaxError(.chunkSizeInvalid, at: position) }
-        // 16 bytes of line and twice the data are free.
+        // A size line of 16 bytes plus twice the chunk's data adds no excess.
         let free = 16 + 2 * Int(min(remaining, 1 << 20))
         excess = max(0, excess + digits + extensionLength + 2 - free)
         guard excess <= Self.maxExcess else { throw MessageSyntaxError(.chunkExtensionsTooLong, at: position) }

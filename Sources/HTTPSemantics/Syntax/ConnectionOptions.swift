@@ -1,27 +1,27 @@
 import Bytes
 
-/// What `Connection` says (RFC 9110 §7.6.1).
+/// The options of a message's `Connection` field (RFC 9110 §7.6.1).
 public struct ConnectionOptions: Sendable, Hashable {
-    /// Which of the options with a meaning of their own are there (RFC 9110 §7.6.1, §7.8; RFC 9112 §9.3).
+    /// Whether each option with a meaning of its own is present (RFC 9110 §7.6.1, §7.8; RFC 9112 §9.3).
     public private(set) var close = false
     public private(set) var keepAlive = false
     public private(set) var upgrade = false
-    /// The known fields it nominates: they are for this connection only.
+    /// The known fields that `Connection` nominates: they are for this connection only.
     public private(set) var nominated: FieldSet = []
-    /// Whether it nominates fields that are not known; `nominates` compares their names.
+    /// Whether `Connection` nominates fields without a `KnownField`; `nominates` compares their names.
     private(set) var nominatesOthers = false
 
-    /// Nothing nominated.
+    /// No options.
     public init() {}
 
     /// Reads all lines of `Connection`.
-    /// - Throws: where a member is no token, or there are too many (`FieldNameBound`): which fields are meant for us
-    ///   alone could not be known, or only at a cost, since each is compared with each line that goes on or is stored.
+    /// - Throws: if a member is no token, since the fields meant for this hop would be unknown; or if there are too
+    ///   many members (`FieldNameBound`), since each is compared with each line that is forwarded or stored.
     public init(_ fields: FieldView) throws(MessageSyntaxError) {
         guard fields.contains(.connection) else { return }
         let position = fields.position(of: .connection)
         if let only = fields.onlyValue(of: .connection), only.isEqualIgnoringCase(to: "keep-alive") {
-            // What nearly every client sends, if it sends any.
+            // The usual value, if a client sends `Connection` at all.
             keepAlive = true
             return
         }
@@ -44,14 +44,14 @@ public struct ConnectionOptions: Sendable, Hashable {
         }
     }
 
-    /// Whether the connection outlives the exchange as far as this message goes (RFC 9112 §9.3).
+    /// Whether this message lets the connection persist after the exchange (RFC 9112 §9.3).
     ///
     /// A gateway is an origin server to its clients (RFC 9110 §3.7), so HTTP/1.0's `keep-alive` is honoured.
     public func persists(_ version: HTTPVersion) -> Bool {
         !close && (version == .http11 || keepAlive)
     }
 
-    /// Whether the line at `index` of `fields`, from which these options were read, is nominated.
+    /// Whether `Connection` nominates the line at `index` of `fields`; these options were read from the same `fields`.
     public func nominates(_ index: Int, of fields: FieldView) -> Bool {
         let field = fields.lines[index].field
         guard field == .other else { return nominated.contains(field) }

@@ -1,19 +1,19 @@
 import Bytes
 
-/// Reads lines that end in CR LF, and field lines among them (RFC 9112 §5): what requests, responses and trailers
-/// share.
+/// Reads lines that end in CR LF, and field lines among them (RFC 9112 §5): the shared part of request heads, response
+/// heads and trailer sections.
 ///
-/// The parser remembers where it stood, so that no byte is searched twice, and judges a line as soon as it is finished.
-/// Whatever the bytes' split, the same line is refused for the same reason.
+/// The parser keeps its position, so that no byte is searched twice, and checks a line as soon as the line is complete.
+/// The reason for refusing a line does not depend on how the bytes were split into reads.
 struct FieldSectionParser {
-    /// The first `count` are of the head being read; what is after them was of heads before, and is memory to use
-    /// again.
+    /// The first `count` lines belong to the head being read; the others are left over from earlier heads, and their
+    /// memory is reused.
     private var memory: [FieldLine] = []
     private var count = 0
     private(set) var present: FieldSet = []
     /// Where the line being read starts.
     private(set) var lineStart = 0
-    /// No line feed stands before this.
+    /// No line feed of the line being read stands before this offset.
     private var searched = 0
     private let maxLines: Int
 
@@ -28,7 +28,7 @@ struct FieldSectionParser {
         get { memory.span.extracting(first: count) }
     }
 
-    /// Ready for the next head; the memory of `lines` is kept.
+    /// Prepares for the next head; the memory of `lines` is kept.
     mutating func reset() {
         count = 0
         present = []
@@ -36,7 +36,7 @@ struct FieldSectionParser {
         searched = 0
     }
 
-    /// The next finished line without its CR LF, or `nil`. A line that ends beyond `limit` is refused for `excess`,
+    /// The next finished line without its CR LF, or `nil`. A line that ends beyond `limit` is refused with `excess`,
     /// whether or not its end has arrived.
     @inline(__always)
     mutating func nextLine(
@@ -48,7 +48,8 @@ struct FieldSectionParser {
             return nil
         }
         if lineFeed >= limit { throw MessageSyntaxError(excess, at: limit) }
-        // RFC 9112 §2.2 allows to accept a bare LF; where others do not, that smuggles requests.
+        // RFC 9112 §2.2 permits accepting a bare LF; beside a recipient that does not accept it, that permits request
+        // smuggling.
         guard lineFeed > lineStart, bytes[lineFeed &- 1] == 0x0d else {
             throw MessageSyntaxError(.bareLineFeed, at: lineFeed)
         }
@@ -58,22 +59,22 @@ struct FieldSectionParser {
         return line
     }
 
-    /// Whether nothing was searched of the line being read: a head may come byte by byte, and no byte is searched
-    /// twice.
+    /// Whether no byte of the line being read has been searched. A head may arrive byte by byte, and no byte is
+    /// searched twice.
     var isAtLineStart: Bool { searched == lineStart }
 
-    /// The line being read is done with; the next one starts at `end`.
+    /// Consumes the line being read; the next one starts at `end`.
     mutating func take(lineEndingAt end: Int) {
         lineStart = end
         searched = end
     }
 
-    /// Takes a line that has arrived as a whole, in one go. False, with nothing done, when there is none or anything
-    /// about it is odd: `nextLine` and `addLine` then find out what.
+    /// Adds a line that has arrived completely, in one step. Returns false and changes no state if the line is
+    /// incomplete or unusual: `nextLine` and `addLine` then find the reason.
     @inline(__always)
     mutating func addWholeLine(in bytes: Span<UInt8>, limit: Int) -> Bool {
         let start = lineStart
-        // An empty line is no field, and content may follow.
+        // An empty line is no field line, and content may follow.
         guard isAtLineStart, start < bytes.count, bytes[start] != 0x0d, count < maxLines,
             let colon = bytes.firstIndexOutsideToken(from: start), colon > start, bytes[colon] == UInt8(ascii: ":")
         else { return false }
@@ -108,7 +109,7 @@ struct FieldSectionParser {
         keep(FieldLine(name: ByteRange(line.lowerBound..<colon), value: ByteRange(lower..<upper), field: field))
     }
 
-    /// Lines of `field` stay, but count as absent.
+    /// Keeps the lines of `field`, but removes the field from `present`.
     mutating func ignore(_ field: KnownField) { present.remove(FieldSet(field)) }
 
     @inline(__always)
@@ -122,13 +123,14 @@ struct FieldSectionParser {
         guard index < line.upperBound, bytes[index].isOptionalWhitespace else {
             return MessageSyntaxError(.fieldNameInvalid, at: index)
         }
-        // Line folding is obsolete, and refusing it is one of the two allowed answers (RFC 9112 §5.2).
+        // Line folding is obsolete, and refusing it is one of the two allowed responses (RFC 9112 §5.2).
         return MessageSyntaxError(index == line.lowerBound ? .foldedLine : .spaceBeforeColon, at: index)
     }
 }
 
 extension Span where Element == UInt8 {
-    /// Whether a byte may not stand in a field value. No early way out, so that it compiles to vector instructions.
+    /// Whether a byte is not allowed in a field value. The loop has no early exit, so that it compiles to vector
+    /// instructions.
     @inline(__always)
     var holdsForbiddenInValue: Bool {
         var found: UInt8 = 0

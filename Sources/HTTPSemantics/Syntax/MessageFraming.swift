@@ -4,13 +4,13 @@ import Bytes
 public enum MessageFraming: Sendable, Hashable, BitwiseCopyable {
     /// No body: the next byte belongs to the next message.
     case none
-    /// The body has this many bytes; 0 where the message says so itself.
+    /// The body has this many bytes; 0 only if the message states a length of 0.
     case length(UInt64)
     case chunked
-    /// Up to the end of the connection: responses only.
+    /// The body ends with the connection: responses only.
     case untilClose
 
-    /// The body's length where the message announces it.
+    /// The body's length, if the message announces it.
     public var announcedLength: Int? {
         switch self {
         case .none: 0
@@ -20,13 +20,14 @@ public enum MessageFraming: Sendable, Hashable, BitwiseCopyable {
     }
 }
 
-/// What the fields say about the body, before the rules of RFC 9112 §6.3 decide. All doubt is an error: two parties
-/// that frame a message differently is what request smuggling is made of (RFC 9112 §11.2).
+/// The framing that the fields declare, before RFC 9112 §6.3 decides. Every ambiguity is an error: two parties that
+/// frame a message differently make request smuggling possible (RFC 9112 §11.2).
 struct DeclaredFraming {
     let length: UInt64?
     let isChunked: Bool
 
-    /// Lists of equal lengths are refused in requests and taken as one in responses; RFC 9110 §8.6 allows both.
+    /// A `Content-Length` list of equal members is refused in a request and taken as one value in a response; RFC 9110
+    /// §8.6 allows both.
     init(_ fields: FieldView, _ version: HTTPVersion, allowingEqualLengths: Bool) throws(MessageSyntaxError) {
         let hasLength = fields.contains(.contentLength)
         isChunked = fields.contains(.transferEncoding)
@@ -41,7 +42,7 @@ struct DeclaredFraming {
         length = hasLength ? try Self.contentLength(fields, allowingEqualLengths) : nil
     }
 
-    /// Anything but one line with the one word `chunked`.
+    /// The error in any `Transfer-Encoding` other than one line with the one word `chunked`.
     private static func transferEncodingError(_ fields: FieldView) -> MessageSyntaxError.Reason? {
         guard fields.contains(.transferEncoding) else { return nil }
         if let only = fields.onlyValue(of: .transferEncoding), only.isEqualIgnoringCase(to: "chunked") { return nil }
@@ -63,7 +64,7 @@ struct DeclaredFraming {
     private static func contentLength(
         _ fields: FieldView, _ allowingEqualLengths: Bool
     ) throws(MessageSyntaxError) -> UInt64 {
-        // One line with one number, as nearly everybody sends it.
+        // The usual case: one line with one number.
         if let value = fields.onlyValue(of: .contentLength)?.decimalValue { return value }
         let position = fields.position(of: .contentLength)
         guard allowingEqualLengths else {
@@ -72,7 +73,7 @@ struct DeclaredFraming {
             }
             throw MessageSyntaxError(.contentLengthRepeated, at: position)
         }
-        // RFC 9112 §6.3, 5: all members valid and the same.
+        // RFC 9112 §6.3, 5: all members must be valid and equal.
         var values = ListIterator(fields, .contentLength)
         var length: UInt64?
         while let member = values.next() {

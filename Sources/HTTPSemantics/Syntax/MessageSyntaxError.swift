@@ -1,6 +1,6 @@
-/// Why a message was refused, and where. Whatever follows it on its connection cannot be trusted: answer and close.
+/// Why a message was refused, and where. The bytes after it on its connection cannot be trusted: respond and close.
 public struct MessageSyntaxError: Error, Sendable, Equatable {
-    /// Which rule was broken.
+    /// The rule that the message breaks.
     public let reason: Reason
     /// Offset of the offending byte or line: from the first byte given for the head, or of the body.
     public let position: Int
@@ -13,14 +13,15 @@ public struct MessageSyntaxError: Error, Sendable, Equatable {
 
     /// The reason's fixed name, for log and metric.
     public var name: StaticString { reason.name }
-    /// What a client gets whose request this was. An origin's response is answered with 502 instead.
+    /// The status of the response to a client's malformed request. A malformed response of an origin results in 502
+    /// instead.
     public var status: Status { reason.status }
     /// One line for people.
     public var explanation: StaticString { reason.explanation }
 }
 
 extension MessageSyntaxError {
-    /// All rules that a message can break, by where they apply.
+    /// All rules that a message can break, grouped by the part of the message.
     public enum Reason: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         // Start line
         case tooManyEmptyLines, malformedRequestLine, malformedStatusLine, tlsHello, proxyProtocol
@@ -28,7 +29,7 @@ extension MessageSyntaxError {
         // Lines
         case bareLineFeed, headTooLarge, tooManyFields
         case foldedLine, fieldNameInvalid, spaceBeforeColon, fieldValueInvalid
-        // What the fields say
+        // Field values
         case hostMissing, hostRepeated, hostInvalid
         case connectionOptionInvalid, tooManyConnectionOptions
         case contentLengthInvalid, contentLengthRepeated, contentLengthWithTransferEncoding
@@ -39,7 +40,7 @@ extension MessageSyntaxError {
 
         /// The fixed name, for log and metric.
         public var name: StaticString { facts.name }
-        /// The error to answer a client's request with.
+        /// The status of the error response to a client's request.
         public var status: Status { facts.status }
         /// One line for people.
         public var explanation: StaticString { facts.explanation }

@@ -1,10 +1,11 @@
 public import Bytes
 
-/// Writing messages (RFC 9112 §3 to §7). What is written must already be valid: nothing is escaped.
+/// Writes messages (RFC 9112 §3 to §7). The arguments must be valid already: no method escapes or checks them.
 extension ByteBuffer {
-    /// `HTTP/1.1 200 OK` with the registered phrase. The version is ours, whatever was received (RFC 9112 §2.3).
+    /// `HTTP/1.1 200 OK` with the registered phrase. The version is always this proxy's, not a received one (RFC 9112
+    /// §2.3).
     public func appendStatusLine(_ status: Status) {
-        // As nearly always.
+        // The usual case.
         if status == .ok { return append("HTTP/1.1 200 OK\r\n") }
         appendStatusCode(status)
         append(status.reasonPhrase)
@@ -36,7 +37,7 @@ extension ByteBuffer {
         appendLineEnd()
     }
 
-    /// A whole field line with a value that was received or made.
+    /// A whole field line with a value that was received or computed.
     @inlinable
     public func appendField(_ name: StaticString, _ value: Span<UInt8>) {
         appendName(name)
@@ -44,7 +45,7 @@ extension ByteBuffer {
         appendLineEnd()
     }
 
-    /// A whole field line with a number, in decimal.
+    /// A whole field line with a decimal number.
     @inlinable @inline(__always)
     public func appendField(_ name: StaticString, _ value: UInt64) {
         appendName(name)
@@ -59,7 +60,7 @@ extension ByteBuffer {
         append(": ")
     }
 
-    /// The line that announces `framing`; none where there is nothing to announce (RFC 9112 §6).
+    /// The field line that announces `framing`; none if no field announces it (RFC 9112 §6).
     public func appendFraming(_ framing: MessageFraming) {
         switch framing {
         case .none, .untilClose: break
@@ -68,7 +69,8 @@ extension ByteBuffer {
         }
     }
 
-    /// Appends what precedes a chunk's data; `count` is not 0, which would end the body (RFC 9112 §7.1).
+    /// Appends the size line before a chunk's data; `count` is not 0, since a chunk of size 0 ends the body (RFC 9112
+    /// §7.1).
     @inlinable
     public func appendChunkHeader(_ count: Int) {
         precondition(count > 0, "an empty chunk would end the body")
@@ -76,11 +78,11 @@ extension ByteBuffer {
         appendLineEnd()
     }
 
-    /// Appends what follows a chunk's data.
+    /// Appends the CRLF after a chunk's data.
     @inlinable
     public func appendChunkEnd() { appendLineEnd() }
 
-    /// Appends what follows the data of all chunks: ends the body.
+    /// Appends the last chunk and the trailer section, which end the body.
     /// - Parameter trailers: field lines without the last CRLF.
     @inlinable
     public func appendLastChunk(trailers: ByteSlice? = nil) {

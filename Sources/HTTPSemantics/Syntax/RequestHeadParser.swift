@@ -1,10 +1,11 @@
 import Bytes
 
-/// Parses request heads, strictly and a line at a time (RFC 9112 §2, §3, §5). Allocates nothing once warmed up.
+/// Parses request heads, strictly and a line at a time (RFC 9112 §2, §3, §5). Does not allocate once its memory has
+/// grown.
 ///
 ///     startLine ─request line→ fields ─empty line→ complete
 ///
-/// One per connection, on its loop; `reset` between requests. After an error only `reset` makes sense.
+/// One per connection, on its loop; `reset` between requests. After an error only `reset` may be called.
 public struct RequestHeadParser: ~Copyable, Sendable {
     private enum Phase { case startLine, fields, complete }
 
@@ -12,32 +13,32 @@ public struct RequestHeadParser: ~Copyable, Sendable {
     private var emptyLines = 0
     private var section: FieldSectionParser
     private let limits: HeadLimits
-    /// The first byte of a TLS connection: the type of the record that a hello comes in.
+    /// The first byte of a TLS connection: the type of the record that carries the ClientHello.
     private static let handshake: UInt8 = 0x16
-    /// Valid once `parse` said `complete`.
+    /// Valid once `parse` returned `complete`.
     public private(set) var head = RequestHead()
 
-    /// - Parameter limits: a head beyond them is an error that tells which.
+    /// - Parameter limits: a head beyond them is an error that names the limit.
     public init(limits: HeadLimits) {
         self.limits = limits
         section = FieldSectionParser(maxLines: limits.maxFieldLines, reserving: HeadLimits.usualFieldLines)
     }
 
-    /// Ready for the next head; memory is kept.
+    /// Prepares for the next head; memory is kept.
     public mutating func reset() {
         phase = .startLine
         emptyLines = 0
         section.reset()
     }
 
-    /// The fields read so far. `bytes` are those last given to `parse`.
+    /// The fields read so far. `bytes` must be the bytes last given to `parse`.
     @_lifetime(copy bytes, borrow self)
     public func view(in bytes: Span<UInt8>) -> FieldView {
         FieldView(bytes: bytes, lines: section.lines, present: section.present)
     }
 
-    /// Reads on. `bytes` start with the head's first byte, each time with the same bytes and perhaps more.
-    /// - Throws: what is wrong with the head, and where. Only `reset` makes sense then.
+    /// Continues reading. `bytes` start with the head's first byte; each call gives the same bytes and perhaps more.
+    /// - Throws: the first error in the head, with its position. Only `reset` may be called then.
     public mutating func parse(_ bytes: Span<UInt8>) throws(MessageSyntaxError) -> HeadProgress {
         while true {
             switch phase {
@@ -71,7 +72,7 @@ public struct RequestHeadParser: ~Copyable, Sendable {
         }
     }
 
-    /// Whether `bytes`, a head that may be malformed, are a request with HEAD, to which no answer has content (RFC 9110
+    /// Whether `bytes`, a head that may be malformed, are a HEAD request, to which no response has content (RFC 9110
     /// §9.3.2).
     public static func isHEAD(_ bytes: Span<UInt8>) -> Bool {
         var start = 0
@@ -79,9 +80,9 @@ public struct RequestHeadParser: ~Copyable, Sendable {
         return bytes.holds("HEAD ", at: start)
     }
 
-    /// Takes a request line that has arrived as a whole and is as nearly all are, `GET /path HTTP/1.1`, in one go: its
-    /// target is looked through once. False, with nothing done, where anything about it is otherwise: `startLine` and
-    /// `parseRequestLine` then find out what.
+    /// Parses a request line that has arrived completely and has the usual form, `GET /path HTTP/1.1`, in one step: it
+    /// scans the target once. Returns false and changes no state for any other line: `startLine` and `parseRequestLine`
+    /// then parse it or find the error.
     @inline(__always)
     private mutating func takeUsualLine(_ bytes: Span<UInt8>) -> Bool {
         let start = section.lineStart
@@ -100,7 +101,8 @@ public struct RequestHeadParser: ~Copyable, Sendable {
 
     private mutating func startLine(_ bytes: Span<UInt8>) throws(MessageSyntaxError) -> Range<Int>? {
         let start = section.lineStart
-        // The first byte tells a request from a TLS hello and the like, which may never send a line feed.
+        // The first byte distinguishes a request from a TLS ClientHello and the like, which may never contain a line
+        // feed.
         if start < bytes.count, !bytes[start].isToken, bytes[start] != 0x0d, bytes[start] != 0x0a {
             throw MessageSyntaxError(bytes[start] == Self.handshake ? .tlsHello : .malformedRequestLine, at: start)
         }
@@ -137,7 +139,7 @@ public struct RequestHeadParser: ~Copyable, Sendable {
         head.target = parsed
     }
 
-    /// What only the whole head can tell.
+    /// Computes the parts of `head` that depend on the whole head.
     private mutating func finish(_ bytes: Span<UInt8>) throws(MessageSyntaxError) {
         let (authority, host) = try Self.authority(head, view(in: bytes))
         let connection = try ConnectionOptions(view(in: bytes))
@@ -152,8 +154,8 @@ public struct RequestHeadParser: ~Copyable, Sendable {
         head.length = section.lineStart
     }
 
-    /// Whether `Upgrade` is an offer to us. RFC 9110 §7.8: not in HTTP/1.0, nor unless `Connection` names it. One that
-    /// is ignored counts as absent, so that the request is like any other without it.
+    /// Whether `Upgrade` is an offer to this proxy. RFC 9110 §7.8: not in HTTP/1.0, nor unless `Connection` nominates
+    /// it. An ignored `Upgrade` counts as absent, so that the request is handled like one without it.
     private mutating func takesUpgrade(_ version: HTTPVersion, _ connection: ConnectionOptions, _ bytes: Span<UInt8>)
         -> Bool
     {
@@ -162,8 +164,8 @@ public struct RequestHeadParser: ~Copyable, Sendable {
         return isTaken
     }
 
-    /// RFC 9112 §3.2: 400 to a missing Host in HTTP/1.1, and to a repeated or an invalid one. §3.2.2: an absolute
-    /// target's authority replaces it.
+    /// RFC 9112 §3.2: 400 for a missing Host in HTTP/1.1, and for a repeated or an invalid one. §3.2.2: an absolute
+    /// target's authority replaces `Host`.
     private static func authority(
         _ head: RequestHead, _ fields: FieldView
     ) throws(MessageSyntaxError) -> (ByteRange, Authority?) {
@@ -181,7 +183,7 @@ public struct RequestHeadParser: ~Copyable, Sendable {
         case .absolute, .authority:
             return (ofTarget, Authority(fields.bytes.extracting(ofTarget.range)))
         case .origin, .asterisk:
-            // An empty host names no resource of ours, and RFC 9112 §3.3 lets us say so.
+            // An empty host names no resource of this server, and RFC 9112 §3.3 permits rejecting it.
             if head.version == .http11,
                 fields.lines[line].value.count == 0 || fields.value(at: line)[0] == UInt8(ascii: ":")
             {
@@ -214,7 +216,7 @@ extension HTTPVersion {
 }
 
 extension FieldView {
-    /// Whether `Upgrade` offers protocols (RFC 9110 §7.8) of which none carries requests. What goes through a tunnel is
+    /// Whether `Upgrade` offers protocols (RFC 9110 §7.8) of which none carries requests. Requests in a tunnel would be
     /// neither routed nor checked.
     fileprivate var offersTunnel: Bool {
         var protocols = ListIterator(self, .upgrade)
@@ -232,8 +234,8 @@ extension FieldView {
 }
 
 extension Span where Element == UInt8 {
-    /// Whether requests are what the protocol of this name is for: HTTP/2 (RFC 7540 §3.2, given up by RFC 9113 §3.1),
-    /// any HTTP, and HTTP within TLS (RFC 2817).
+    /// Whether the protocol of this name carries requests: HTTP/2 (RFC 7540 §3.2, deprecated by RFC 9113 §3.1), any
+    /// HTTP, and HTTP within TLS (RFC 2817).
     fileprivate var carriesRequests: Bool {
         isEqualIgnoringCase(to: "h2c") || isEqualIgnoringCase(to: "h2") || isEqualIgnoringCase(to: "http")
             || isEqualIgnoringCase(to: "tls")

@@ -1,12 +1,12 @@
-/// What a response's head says, decided once when it is complete.
+/// The control data and framing of a response, computed once when its head is complete.
 public struct ResponseHead: Sendable {
     /// The status code as it was received.
     public internal(set) var status = Status(0)
-    /// The phrase after the code, perhaps empty.
+    /// The reason phrase after the code, perhaps empty.
     public internal(set) var reason = ByteRange(0..<0)
     public internal(set) var version = HTTPVersion.http11
     public internal(set) var framing = MessageFraming.none
-    /// `Content-Length`, also where there is no body: HEAD, 304.
+    /// The value of `Content-Length`, also in a response without a body: to HEAD, or 304.
     public internal(set) var contentLength: UInt64?
     public internal(set) var connection = ConnectionOptions()
     /// Whether the connection may carry another request after this response's body.
@@ -15,11 +15,12 @@ public struct ResponseHead: Sendable {
     public internal(set) var length = 0
 }
 
-/// Parses response heads, strictly and a line at a time (RFC 9112 §2, §4, §5). Allocates nothing once warmed up.
+/// Parses response heads, strictly and a line at a time (RFC 9112 §2, §4, §5). Does not allocate once its memory has
+/// grown.
 ///
 ///     startLine ─status line→ fields ─empty line→ complete
 ///
-/// One per connection, on its loop; `reset` before each response, informational ones included.
+/// One per connection, on its loop; `reset` before each response, including interim responses.
 public struct ResponseHeadParser: ~Copyable, Sendable {
     private enum Phase { case startLine, fields, complete }
 
@@ -27,34 +28,34 @@ public struct ResponseHeadParser: ~Copyable, Sendable {
     private var section: FieldSectionParser
     private var method: Method
     private let limits: HeadLimits
-    /// Valid once `parse` said `complete`.
+    /// Valid once `parse` returned `complete`.
     public private(set) var head = ResponseHead()
 
-    /// `method` is the request's, on which the framing depends.
+    /// `method` is the request's; the framing depends on it.
     public init(limits: HeadLimits = .response, answering method: Method = .get) {
         self.limits = limits
         self.method = method
         section = FieldSectionParser(maxLines: limits.maxFieldLines, reserving: HeadLimits.usualFieldLines)
     }
 
-    /// Ready for the next head; memory is kept.
+    /// Prepares for the next head; memory is kept.
     public mutating func reset(answering method: Method) {
         self.method = method
         phase = .startLine
         section.reset()
     }
 
-    /// The known fields that occur at least once among those read so far.
+    /// The known fields that occur at least once among the lines read so far.
     public var present: FieldSet { section.present }
 
-    /// The fields read so far. `bytes` are those last given to `parse`.
+    /// The fields read so far. `bytes` must be the bytes last given to `parse`.
     @_lifetime(copy bytes, borrow self)
     public func view(in bytes: Span<UInt8>) -> FieldView {
         FieldView(bytes: bytes, lines: section.lines, present: section.present)
     }
 
-    /// Reads on. `bytes` start with the head's first byte, each time with the same bytes and perhaps more.
-    /// - Throws: what is wrong with the head, and where. Only `reset` makes sense then.
+    /// Continues reading. `bytes` start with the head's first byte; each call gives the same bytes and perhaps more.
+    /// - Throws: the first error in the head, with its position. Only `reset` may be called then.
     public mutating func parse(_ bytes: Span<UInt8>) throws(MessageSyntaxError) -> HeadProgress {
         while true {
             switch phase {
@@ -82,8 +83,8 @@ public struct ResponseHeadParser: ~Copyable, Sendable {
         }
     }
 
-    /// `HTTP-version SP status-code SP [ reason-phrase ]` (RFC 9112 §4). The second space may be missing where the
-    /// phrase is, as many servers have it: nothing can be read into that.
+    /// `HTTP-version SP status-code SP [ reason-phrase ]` (RFC 9112 §4). The second space may be missing if the phrase
+    /// is, as many servers send it: such a line is not ambiguous.
     private mutating func parseStatusLine(_ line: Range<Int>, _ bytes: Span<UInt8>) throws(MessageSyntaxError) {
         let start = line.lowerBound
         guard line.count >= 12 else { throw MessageSyntaxError(.malformedStatusLine, at: start) }
@@ -105,7 +106,7 @@ public struct ResponseHeadParser: ~Copyable, Sendable {
         head.keepsAlive = head.connection.persists(head.version)
         head.contentLength = nil
         head.length = section.lineStart
-        // RFC 9112 §6.3, 2: a tunnel; what the fields say about a body MUST be ignored.
+        // RFC 9112 §6.3, 2: a tunnel; Content-Length and Transfer-Encoding MUST be ignored.
         if method == .connect, head.status.isSuccessful {
             head.framing = .none
         } else {
@@ -114,7 +115,8 @@ public struct ResponseHeadParser: ~Copyable, Sendable {
             // RFC 9112 §6.3, 1.
             if method == .head || head.status.forbidsContent {
                 head.framing = .none
-                // An origin that announces a body where none can be (RFC 9112 §6.1, RFC 9110 §8.6) may send it as well.
+                // An origin that announces a body although 204 has none (RFC 9112 §6.1, RFC 9110 §8.6) may send the
+                // body as well.
                 if head.status == .noContent, declared.isChunked || declared.length ?? 0 > 0 { head.keepsAlive = false }
             } else if declared.isChunked {
                 head.framing = .chunked

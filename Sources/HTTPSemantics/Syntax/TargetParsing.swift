@@ -1,17 +1,17 @@
 import Bytes
 
 extension RequestTarget {
-    /// The target at `range`, which must not be empty; `nil` if it is not one that `method` may have.
+    /// The target at `range`, which must not be empty; `nil` if the target is not valid for `method`.
     ///
-    /// Only printable ASCII without `#` is taken: a fragment is no part of a target (RFC 9112 §3.2), and a URI is ASCII
-    /// (RFC 3986 §2). Beyond that, characters that browsers leave unencoded pass as they are.
+    /// Only printable ASCII without `#` is accepted: a fragment is no part of a target (RFC 9112 §3.2), and a URI is
+    /// ASCII (RFC 3986 §2). Within that, characters that browsers leave unencoded pass unchanged.
     init?(_ range: Range<Int>, in bytes: Span<UInt8>, for method: Method) {
         let text = bytes.extracting(range)
         guard !text.isEmpty, bytes.firstIndexOutsideTarget(from: range.lowerBound) ?? bytes.count >= range.upperBound
         else { return nil }
         whole = ByteRange(range)
         if method == .connect {
-            // RFC 9112 §3.2.3: host and port, both there.
+            // RFC 9112 §3.2.3: host and port, both present.
             guard let host = Authority(text), host.port != nil, host.host.count > 0 else { return nil }
             form = .authority
             authority = whole
@@ -27,15 +27,15 @@ extension RequestTarget {
         }
     }
 
-    /// One that begins with `/` and holds nothing but what a target may.
+    /// A target that begins with `/` and holds only bytes allowed in a target; the caller has checked both.
     @inline(__always)
     init(originForm range: Range<Int>, in bytes: Span<UInt8>) {
         whole = ByteRange(range)
         split(range, in: bytes)
     }
 
-    /// `scheme "://" authority path [ "?" query ]` (RFC 9112 §3.2.2). Which schemes are served is for others to say, so
-    /// any token is taken for one.
+    /// `scheme "://" authority path [ "?" query ]` (RFC 9112 §3.2.2). The caller decides which schemes are served, so
+    /// any token is accepted as the scheme.
     private mutating func parseAbsolute(_ range: Range<Int>, in bytes: Span<UInt8>) -> Bool {
         let text = bytes.extracting(range)
         guard let colon = text.firstIndex(of: UInt8(ascii: ":")), text.extracting(0..<colon).isTokenOnly,
