@@ -1,15 +1,15 @@
 public import Bytes
 
-/// `uri-host [ ":" port ]`: what `Host` and an `http` URI's authority hold (RFC 9110 §7.2, RFC 3986 §3.2).
+/// `uri-host [ ":" port ]`: the value of `Host` and the authority of an `http` URI (RFC 9110 §7.2, RFC 3986 §3.2).
 ///
-/// User information is no part of it: RFC 9110 §4.2.4 has a recipient treat it as an error.
+/// User information is not accepted: RFC 9110 §4.2.4 has a recipient treat it as an error.
 public struct Authority: Sendable, BitwiseCopyable {
-    /// The host's bytes; an IPv6 literal with its brackets.
+    /// The host's bytes; an IPv6 literal includes its brackets.
     public let host: ByteRange
-    /// `nil` where the port is absent or empty.
+    /// `nil` if the port is absent or empty.
     public let port: UInt16?
 
-    /// `nil` if `text` is not of that form. An empty host is: as an empty `reg-name` (RFC 3986 §3.2.2).
+    /// `nil` if `text` does not have that form. An empty host is valid: an empty `reg-name` (RFC 3986 §3.2.2).
     public init?(_ text: Span<UInt8>) {
         guard let hostEnd = Self.hostEnd(text) else { return nil }
         host = ByteRange(0..<hostEnd)
@@ -20,14 +20,14 @@ public struct Authority: Sendable, BitwiseCopyable {
         self.port = port
     }
 
-    /// Where a valid host at the start of `text` ends.
+    /// The end of a valid host at the start of `text`.
     private static func hostEnd(_ text: Span<UInt8>) -> Int? {
         guard text.count > 0, text[0] == UInt8(ascii: "[") else { return registeredNameEnd(text) }
         guard let close = text.firstIndex(of: UInt8(ascii: "]")) else { return nil }
         return IPv6.isAddress(text.extracting(1..<close)) ? close + 1 : nil
     }
 
-    /// `reg-name`, of which an IPv4 address is one (RFC 3986 §3.2.2).
+    /// `reg-name`, which includes IPv4 addresses (RFC 3986 §3.2.2).
     private static func registeredNameEnd(_ text: Span<UInt8>) -> Int? {
         var index = 0
         while true {
@@ -48,13 +48,14 @@ public struct Authority: Sendable, BitwiseCopyable {
 }
 
 extension ByteBuffer {
-    /// Appends the authority `text` in the one form that all equal ones share, for a cache key: the host in lower case,
-    /// no default port, no leading zeroes (RFC 3986 §6.2.2.1, §6.2.3, RFC 9110 §4.2.3). Percent-encoding stays as sent.
+    /// Appends the authority `text` in a normal form for the cache key, which all equivalent authorities share: the
+    /// host in lower case, no default port, no leading zeroes (RFC 3986 §6.2.2.1, §6.2.3, RFC 9110 §4.2.3).
+    /// Percent-encoding stays as sent.
     public func appendKeyHost(_ text: Span<UInt8>, defaultPort: UInt16) {
         appendKeyHost(text, Authority(text), defaultPort: defaultPort)
     }
 
-    /// Appends `text`, already parsed to `authority`, in that form; as it is where it could not be parsed.
+    /// Appends `text`, already parsed to `authority`, in that form; unchanged if parsing failed.
     public func appendKeyHost(_ text: Span<UInt8>, _ authority: Authority?, defaultPort: UInt16) {
         guard let authority else { append(text); return }
         append(lowercasing: text.extracting(authority.host.range))

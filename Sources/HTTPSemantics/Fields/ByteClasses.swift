@@ -11,14 +11,14 @@ extension UInt8 {
             : self < 128 && 0x47ff_fffe_87ff_fffe as UInt64 &>> UInt64(self & 63) & 1 != 0
     }
 
-    /// Whether a field value may not hold it: CTL except HTAB (RFC 9110 §5.5).
+    /// Whether a field value must not contain this byte: CTL except HTAB (RFC 9110 §5.5).
     @inlinable @inline(__always)
     var isForbiddenInValue: Bool { (self < 0x20 && self != 0x09) || self == 0x7f }
 
-    /// Not 0 where `isForbiddenInValue`; without a branch, for loops over long values.
+    /// Nonzero exactly if `isForbiddenInValue`; branch-free, for loops over long values.
     @inlinable @inline(__always)
     var forbiddenInValueMask: UInt8 {
-        // In the top bit: `self - 0x20` borrows, and so does 0 - 1.
+        // The result is in the top bit: `self - 0x20` borrows, and so does 0 - 1.
         let below = (self &- 0x20) & ~self
         let tab = self ^ 0x09
         let delete = self ^ 0x7f
@@ -42,6 +42,6 @@ extension UInt8 {
 }
 
 extension Span where Element == UInt8 {
-    /// Whether the bytes are a `token`; not if there are none.
+    /// Whether the bytes are a `token`; false if there are none.
     var isTokenOnly: Bool { !isEmpty && firstIndexOutsideToken(from: 0) == nil }
 }

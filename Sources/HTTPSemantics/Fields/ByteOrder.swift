@@ -1,8 +1,8 @@
 import Bytes
 
-/// The order of dictionaries, byte by byte.
+/// Lexicographic order, byte by byte.
 extension Span where Element == UInt8 {
-    /// Below, at or above 0 as these bytes come before, with or after `other`.
+    /// Below, at or above 0 as these bytes sort before, equal to or after `other`.
     func order(against other: Span<UInt8>) -> Int {
         for index in 0..<Swift.min(count, other.count) where self[index] != other[index] {
             return self[index] < other[index] ? -1 : 1
@@ -12,6 +12,6 @@ extension Span where Element == UInt8 {
 }
 
 extension ByteSlice {
-    /// Whether these bytes come before those of `other`.
+    /// Whether these bytes sort before the bytes of `other`.
     func precedes(_ other: ByteSlice) -> Bool { span.order(against: other.span) < 0 }
 }

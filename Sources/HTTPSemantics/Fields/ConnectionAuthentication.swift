@@ -1,10 +1,9 @@
 import Bytes
 
-/// Authentication that holds for a connection, and so for what comes on it afterwards without credentials: NTLM, and
-/// Negotiate (RFC 4559), which is Kerberos or NTLM. HTTP does not know such a thing (RFC 9110 §3.3), but many servers do
-/// it.
+/// Authentication of a connection, which also covers later requests on it that carry no credentials: NTLM, and
+/// Negotiate (RFC 4559), which is Kerberos or NTLM. HTTP has no such concept (RFC 9110 §3.3), but many servers use it.
 extension FieldView {
-    /// Whether the request carries credentials for its connection.
+    /// Whether the request carries credentials that authenticate its connection.
     public var hasConnectionCredentials: Bool {
         guard !present.isDisjoint(with: FieldSet(.authorization, .proxyAuthorization)) else { return false }
         return namesConnectionScheme(.authorization) || namesConnectionScheme(.proxyAuthorization)
@@ -37,8 +36,8 @@ extension FieldView {
 }
 
 extension Span where Element == UInt8 {
-    /// Whether a challenge, or credentials, of such a scheme begin anywhere in it (RFC 9110 §11.6.1). Every comma counts,
-    /// also in quotes: an unpaired quote hides nothing.
+    /// Whether a challenge or credentials of such a scheme start at any list member (RFC 9110 §11.6.1). Commas separate
+    /// also within quotes, so that an unpaired quote hides no scheme.
     fileprivate var namesConnectionScheme: Bool {
         var members = MemberIterator(self)
         while let member = members.next() {

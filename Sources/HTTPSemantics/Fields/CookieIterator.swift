@@ -1,18 +1,18 @@
 import Bytes
 
 /// The cookies of a request, line by line in their order: `name=value` between semicolons (RFC 6265 §4.2.1), without
-/// the white space around either. What has no `=` is a name without a value, as PHP and Rack take it. Quotes do not
-/// count: a semicolon within them separates as well. None where `Connection` names the field, since the origin does not
-/// see it then. Allocates nothing.
+/// the white space around either. A pair without `=` is a name without a value, as in PHP and Rack. Quotes have no
+/// meaning: a semicolon within them separates as well. The iterator is empty if `Connection` nominates the field, since
+/// the origin then does not receive it. Does not allocate.
 ///
 ///     var cookies = CookieIterator(fields)
 ///     while cookies.next() { … cookies.name … cookies.value … }
 struct CookieIterator: ~Escapable {
     private var lines: LineIterator
-    /// Whether `Connection` names `Cookie`: then the origin gets none.
+    /// Whether `Connection` nominates `Cookie`: then the origin receives no cookies.
     private let isNominated: Bool
     private var line: Span<UInt8>
-    /// The first byte of `line` that was not looked at.
+    /// The first unread byte of `line`.
     private var position = 0
     /// The current cookie's name and value.
     private(set) var name: Span<UInt8>

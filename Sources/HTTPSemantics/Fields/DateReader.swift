@@ -1,6 +1,6 @@
 import Bytes
 
-/// Reads the parts of a timestamp from left to right; every part is `nil` where the text does not match.
+/// Reads the parts of a timestamp from left to right; every part is `nil` if the text does not match.
 struct DateReader: ~Escapable {
     private let text: Span<UInt8>
     private var position = 0
@@ -8,13 +8,14 @@ struct DateReader: ~Escapable {
     @_lifetime(copy text)
     init(_ text: Span<UInt8>) { self.text = text }
 
-    /// A short or a long day name; how long it was.
+    /// Reads a short or a long day name.
+    /// - Returns: its length in bytes.
     mutating func dayName() -> Int? {
         for (short, rest) in Self.days where skip(short) { return skip(rest) ? 3 + rest.utf8CodeUnitCount : 3 }
         return nil
     }
 
-    /// Reads on behind the day's name: `, 06 Nov 1994 08:49:37 GMT`.
+    /// Reads the text after the day name: `, 06 Nov 1994 08:49:37 GMT`.
     mutating func fixdate() -> Int64? {
         guard skip(", "), let day = number(2), skip(" "), let month = month(), skip(" "), let year = number(4),
             skip(" "), let time = timeOfDay(), skip(" gmt")
@@ -22,12 +23,13 @@ struct DateReader: ~Escapable {
         return Self.seconds(year, month, day, time)
     }
 
-    /// Reads on behind the day's name: `, 06-Nov-94 08:49:37 GMT`.
+    /// Reads the text after the day name: `, 06-Nov-94 08:49:37 GMT`.
     mutating func rfc850(now: Int64) -> Int64? {
         guard skip(", "), let day = number(2), skip("-"), let month = month(), skip("-"), let short = number(2),
             skip(" "), let time = timeOfDay(), skip(" gmt")
         else { return nil }
-        // The latest such year that is at most 50 years ahead. `now` is held to years that the format can name.
+        // The latest year with these two digits that is at most 50 years ahead. `now` is clamped to the years 1970 to
+        // 9999.
         let today = CivilDate(days: Int(min(max(now, 0), 253_402_300_799) / 86_400))
         var year = today.year - today.year % 100 + 100 + short
         while year > today.year + 50 { year -= 100 }
@@ -38,7 +40,7 @@ struct DateReader: ~Escapable {
         return Self.seconds(year - 100, month, day, time)
     }
 
-    /// Reads on behind the day's name: ` Nov  6 08:49:37 1994`.
+    /// Reads the text after the day name: ` Nov  6 08:49:37 1994`.
     mutating func asctime() -> Int64? {
         guard skip(" "), let month = month(), skip(" "), let day = skip(" ") ? number(1) : number(2),
             skip(" "), let time = timeOfDay(), skip(" "), let year = number(4)
@@ -50,7 +52,7 @@ struct DateReader: ~Escapable {
         guard let hour = number(2), skip(":"), let minute = number(2), skip(":"), let second = number(2) else {
             return nil
         }
-        // 60 is a leap second, which only ends a day.
+        // 60 is a leap second, which is allowed only at the end of a day.
         guard hour < 24, minute < 60, second < 60 || (second == 60 && minute == 59 && hour == 23) else { return nil }
         return hour * 3600 + minute * 60 + second
     }
@@ -83,7 +85,7 @@ struct DateReader: ~Escapable {
     }
 
     private static func fiftyYears(after now: Int64, _ today: CivilDate) -> Int64? {
-        // 29 February has no like in a common year; its limit is the day before.
+        // 29 February does not exist in a common year; use the day before.
         let day = today.month == 2 && today.day == 29 ? 28 : today.day
         return seconds(today.year + 50, today.month, day, Int(now % 86_400))
     }

@@ -1,5 +1,5 @@
 extension Span where Element == UInt8 {
-    /// The number that `1*DIGIT` stands for, or `limit` where it is larger; `nil` where anything else stands here.
+    /// The value of `1*DIGIT`, or `limit` if the value is larger; `nil` for any other text.
     /// - Parameter limit: at most 2^63.
     @inline(__always)
     func decimal(saturatingAt limit: UInt64) -> UInt64? {
@@ -8,7 +8,7 @@ extension Span where Element == UInt8 {
         for index in 0..<count {
             let digit = self[index] &- 0x30
             guard digit < 10 else { return nil }
-            // What has more than 18 digits is beyond any limit with one more; until then nothing overflows.
+            // A value of 10^18 with another digit exceeds every limit; smaller ones do not overflow.
             value = Swift.min(value, 1_000_000_000_000_000_000) &* 10 &+ UInt64(digit)
         }
         return Swift.min(value, limit)

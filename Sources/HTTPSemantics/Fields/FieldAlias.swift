@@ -1,10 +1,10 @@
 import Bytes
 
-/// Names that are one and the same to CGI and its descendants (WSGI, Rack, PHP): there `X-Tenant` is `HTTP_X_TENANT`
-/// (RFC 3875 §4.1.18), and so are `X_Tenant` and, on some servers, `X.Tenant`. Where they differ here, a request could
-/// tell such an origin what neither its key nor `Vary` sees.
+/// Field names that are equal to CGI and its descendants (WSGI, Rack, PHP): they map `X-Tenant` to `HTTP_X_TENANT` (RFC
+/// 3875 §4.1.18), as well as `X_Tenant` and, on some servers, `X.Tenant`. If this proxy told such names apart, a
+/// request could pass such an origin a value that neither its key nor `Vary` covers.
 extension Span where Element == UInt8 {
-    /// Whether the names are the same but for their letters' case and what separates their words.
+    /// Whether the names differ at most in the case of letters and in the separators of words.
     func isAlias(of name: Span<UInt8>) -> Bool {
         count == name.count && beginsLike(name)
     }
@@ -24,7 +24,7 @@ extension UInt8 {
 }
 
 extension FieldView {
-    /// The index of the first line at or after `start` that has another name than `name`, though an alias of it.
+    /// The index of the first line at or after `start` whose name is an alias of `name` but not equal to it.
     func firstIndex(ofAliasOf name: Span<UInt8>, from start: Int = 0) -> Int? {
         var index = start
         while index < lines.count {
@@ -37,8 +37,8 @@ extension FieldView {
 }
 
 extension ByteBuffer {
-    /// Appends the lines with aliases of `name` to a key, where they go to origins that may take them for it: with 3
-    /// before each name and 1 before each value, which stand in none of them.
+    /// Appends the lines with aliases of `name` to a key, for origins that may read them as `name`. The bytes 3 before
+    /// each name and 1 before each value occur in neither.
     func append(aliasesOf name: Span<UInt8>, in fields: FieldView) {
         var line = fields.firstIndex(ofAliasOf: name)
         while let index = line {

@@ -1,10 +1,10 @@
-/// A stretch of a message's bytes, counted from the start of its head.
+/// A range of a message's bytes, counted from the start of its head.
 public struct ByteRange: Sendable, Hashable, BitwiseCopyable {
-    /// Offsets in bytes, the second after the last byte.
+    /// Offsets in bytes; `upper` is the offset after the last byte.
     public let lower: UInt32
     public let upper: UInt32
 
-    /// - Parameter range: offsets below 4 GiB, as those of all heads are.
+    /// - Parameter range: offsets below 4 GiB; the limits on heads ensure this.
     @inlinable
     public init(_ range: Range<Int>) {
         lower = UInt32(truncatingIfNeeded: range.lowerBound)
@@ -16,13 +16,13 @@ public struct ByteRange: Sendable, Hashable, BitwiseCopyable {
     @inlinable public var range: Range<Int> { Int(lower)..<Int(upper) }
 }
 
-/// One field line of a head (RFC 9110 §5): where its name and its value stand, and which known field it is.
-/// The value is without the white space around it.
+/// One field line of a head (RFC 9110 §5): the ranges of its name and value, and its known field. The value excludes
+/// the white space around it.
 public struct FieldLine: Sendable, BitwiseCopyable {
-    /// Where its name stands, without the colon, and its value.
+    /// The ranges of the name, without the colon, and of the value.
     public let name: ByteRange
     public let value: ByteRange
-    /// `.other` for a name that the proxy does not act on.
+    /// `.other` for a name that has no case in `KnownField`.
     public let field: KnownField
 
     @inlinable

@@ -1,7 +1,7 @@
 import Bytes
 
 extension KnownField {
-    /// The field that `name` names, in any case; `.other` for one we do not act on.
+    /// The field with this name, in any case; `.other` for a name without a case here.
     ///
     /// The length and a byte or two leave one candidate, which is then compared in full.
     public static func recognise(_ name: Span<UInt8>) -> KnownField {
@@ -211,7 +211,7 @@ extension KnownField {
 }
 
 extension FieldSet {
-    /// The set of these.
+    /// The set of these fields.
     @inlinable
     public init(_ fields: KnownField...) {
         self = []

@@ -1,8 +1,8 @@
 import Bytes
 
 extension FieldView {
-    /// Whether `Connection` names the line at `index`: then it is for us alone (RFC 9110 §7.6.1). Walks all that it
-    /// names, which `ConnectionOptions` bounds where the message is read.
+    /// Whether `Connection` nominates the line at `index`: then the line is for this hop only (RFC 9110 §7.6.1). Walks
+    /// all options; `ConnectionOptions` bounds their number when the message is parsed.
     func isNominated(lineAt index: Int) -> Bool {
         guard contains(.connection) else { return false }
         var options = ListIterator(self, .connection)

@@ -1,14 +1,14 @@
 public import Bytes
 
-/// The fields of one message, read where they stand: in a connection's read buffer or in an owned `HeadBlock`.
+/// The fields of one message, read in place: in a connection's read buffer or in an owned `HeadBlock`.
 ///
-/// All rules take this view, so that none of them cares where the head lives and none of them allocates.
-/// Lines keep the order and the bytes of the message; a name may occur more than once.
+/// All rules take this view, so that they are independent of the head's storage and do not allocate. Lines keep the
+/// order and the bytes of the message; a name may occur more than once.
 public struct FieldView: ~Escapable {
-    /// The head's bytes; every range of `lines` counts from its first.
+    /// The head's bytes; the ranges in `lines` are offsets into them.
     public let bytes: Span<UInt8>
     public let lines: Span<FieldLine>
-    /// The known fields that occur at least once. Not `Upgrade` in a request where it is to be ignored.
+    /// The known fields that occur at least once. Excludes `Upgrade` in a request that must ignore it.
     public let present: FieldSet
 
     @inlinable
@@ -53,7 +53,7 @@ public struct FieldView: ~Escapable {
         return value(at: line)
     }
 
-    /// The value of the only line of `field`; `nil` if there is none or another.
+    /// The value of the only line of `field`; `nil` if there is no line or more than one.
     @inlinable
     @_lifetime(copy self)
     public func onlyValue(of field: KnownField) -> Span<UInt8>? {

@@ -7,9 +7,9 @@ public enum HTTPDate {
 
     /// The second that `text` names in any of the three formats, or `nil`.
     ///
-    /// Letters match in either case (RFC 9111 §4.2). The day's name must be one, but is not held against the date: it
-    /// says nothing that the date does not, and a sender who computes it wrongly still means the date. A two-digit
-    /// year more than 50 years ahead of `now` is in the past. `23:59:60` is the first second of the next day.
+    /// Letters match in either case (RFC 9111 §4.2). The day name must be valid, but need not match the date: it adds
+    /// no information, and a sender that computes it wrongly still means the date. A two-digit year more than 50 years
+    /// ahead of `now` is in the past. `23:59:60` is the first second of the next day.
     public static func parse(_ text: Span<UInt8>, now: Int64) -> Int64? {
         if let seconds = usual(text) { return seconds }
         var reader = DateReader(text)
@@ -18,8 +18,8 @@ public enum HTTPDate {
         return text.count == length ? reader.fixdate() : text.count == 24 ? reader.asctime() : nil
     }
 
-    /// An IMF-fixdate written as the grammar has it, which nearly every date is, recognised by looking at each byte
-    /// once. `nil` means nothing: the reader that knows all forms is asked then.
+    /// Reads an IMF-fixdate in the exact form of the grammar, which nearly every date has, looking at each byte once.
+    /// `nil` does not mean an invalid date: `DateReader` then reads all forms.
     private static func usual(_ text: Span<UInt8>) -> Int64? {
         guard text.count == length else { return nil }
         func word(_ at: Int) -> UInt32 { UInt32(text[at]) << 16 | UInt32(text[at + 1]) << 8 | UInt32(text[at + 2]) }
@@ -66,7 +66,8 @@ public enum HTTPDate {
         }
     }
 
-    /// Appends `seconds` as IMF-fixdate. Years outside 0...9999 have no such form and are held to its ends.
+    /// Appends `seconds` as IMF-fixdate. Years outside 0...9999 have no such form, so `seconds` is clamped to that
+    /// range.
     public static func append(_ seconds: Int64, to buffer: ByteBuffer) {
         let time = CivilTime(unixSeconds: min(max(seconds, -62_167_219_200), 253_402_300_799))
         let date = time.date

@@ -1,32 +1,32 @@
 public import Bytes
 
-/// The fields of one message with the bytes they stand in: immutable, and free to go to any thread.
+/// The fields of one message with their bytes: immutable, and usable on any thread.
 ///
-/// All in one block of memory, so that keeping one, or copying a reference to it, costs no more than for the bytes
+/// One block of memory holds both, so that keeping it, or copying a reference to it, costs no more than for the bytes
 /// alone:
 ///
 /// ```
 /// ├─ lines ─┼─ bytes ─┤
 /// ```
 public struct HeadBlock: Sendable {
-    /// The head; every range of `lines` counts from its first byte.
+    /// The head; the ranges in `lines` are offsets into it.
     public let bytes: ByteSlice
-    /// How many lines there are.
+    /// The number of lines.
     public let lineCount: Int
     /// The known fields that occur at least once.
     public let present: FieldSet
 
     /// - Parameters:
     ///   - block: `lineCount` lines from its first byte on, and `bytes`.
-    ///   - bytes: within it.
+    ///   - bytes: a range of `block`.
     init(_ block: Chunk, lineCount: Int, bytes: Range<Int>, present: FieldSet) {
         self.bytes = ByteSlice(block, bytes)
         self.lineCount = lineCount
         self.present = present
     }
 
-    /// Makes the block again from its bytes and its number of lines.
-    /// - Parameter bytes: of a `HeadBlock`, as they stand in its block.
+    /// Recreates the block from its bytes and its number of lines.
+    /// - Parameter bytes: the `bytes` of a `HeadBlock`, still in its chunk.
     public init(of bytes: ByteSlice, lineCount: Int) {
         self.bytes = bytes
         self.lineCount = lineCount
@@ -36,7 +36,7 @@ public struct HeadBlock: Sendable {
         self.present = present
     }
 
-    /// A copy of `bytes` and `lines`, whose ranges count from the first of them.
+    /// Copies `bytes` and `lines`; the ranges in `lines` are offsets into `bytes`.
     public init(bytes: Span<UInt8>, lines: Span<FieldLine>, present: FieldSet) {
         let start = Self.room(forLines: lines.count)
         let block = Chunk(capacity: start + bytes.count)
@@ -45,7 +45,7 @@ public struct HeadBlock: Sendable {
         self.init(block, lineCount: lines.count, bytes: start..<start + bytes.count, present: present)
     }
 
-    /// A copy of what `view` shows. The ranges stay as they are.
+    /// Copies the bytes and lines of `view`. The ranges stay the same.
     public init(copying view: FieldView) { self.init(bytes: view.bytes, lines: view.lines, present: view.present) }
 
     /// A copy without the lines of `fields`. All bytes stay, and so do the ranges of the other lines.
@@ -56,7 +56,7 @@ public struct HeadBlock: Sendable {
         return HeadBlock(bytes: bytes.span, lines: kept.span, present: present.subtracting(fields))
     }
 
-    /// Bytes that the lines take.
+    /// The size of `count` lines in bytes.
     static func room(forLines count: Int) -> Int { count * MemoryLayout<FieldLine>.stride }
 
     /// The lines in the order of the message.
@@ -67,7 +67,7 @@ public struct HeadBlock: Sendable {
         get { bytes.chunk.values(FieldLine.self, at: 0, count: lineCount) }
     }
 
-    /// A view of the block, which all rules take.
+    /// A view of the block, as the rules take it.
     @inlinable
     public var view: FieldView {
         @_lifetime(borrow self)

@@ -2,33 +2,33 @@ import Bytes
 
 /// Builds a `HeadBlock` whose bytes are complete field lines, `Name: value CRLF`, one after the other.
 struct HeadBlockBuilder {
-    /// What may stay unused at the end: less than a copy costs.
+    /// Bytes that may stay unused at the end: they cost less than a copy.
     private static let slack = 64
 
     private var block: Chunk
-    /// Where the bytes begin; before that is room for lines.
+    /// Offset of the first byte; the memory before it is for lines.
     private var start: Int
-    /// How many bytes are written.
+    /// Number of bytes written.
     private var count = 0
     private var lineCount = 0
     private var present: FieldSet = []
 
     /// - Parameters:
-    ///   - capacity: bytes that will do. What needs more gets it, at the price of a copy.
-    ///   - lines: how many will do, likewise.
+    ///   - capacity: expected number of bytes. More bytes fit, at the price of a copy.
+    ///   - lines: expected number of lines, likewise.
     init(capacity: Int, lines: Int) {
         start = HeadBlock.room(forLines: lines)
         block = Chunk(capacity: start + capacity)
     }
 
-    /// Bytes that the line of `fields` at `index` takes.
+    /// The size in bytes of the line of `fields` at `index`.
     static func size(_ fields: FieldView, _ index: Int) -> Int {
         fields.lines[index].name.range.count + fields.lines[index].value.range.count + 4
     }
 
     static let dateLineSize = "Date: ".utf8.count + HTTPDate.length + 2
 
-    /// The line of `fields` at `index`, name and value as they stand.
+    /// Appends the line of `fields` at `index`, with its name and value unchanged.
     mutating func append(_ fields: FieldView, _ index: Int) {
         let line = fields.lines[index]
         guard let whole = fields.completeLine(at: index) else {
@@ -48,7 +48,7 @@ struct HeadBlockBuilder {
         count = value.upperBound + 2
     }
 
-    /// Lines as they are to stand here, complete.
+    /// Appends complete lines, unchanged.
     mutating func append(lines text: Span<UInt8>) {
         var lower = 0
         while let nameEnd = text.firstIndex(of: UInt8(ascii: ":"), from: lower),
@@ -101,7 +101,7 @@ struct HeadBlockBuilder {
         start = roomForLines
     }
 
-    /// - Parameter keepsSlack: for what is not kept long.
+    /// - Parameter keepsSlack: true saves a copy, for a block that is not kept long.
     consuming func finish(keepsSlack: Bool = false) -> HeadBlock {
         let lines = HeadBlock.room(forLines: lineCount)
         if !keepsSlack, block.capacity - lines - count > Self.slack { move(roomForLines: lines, capacity: count) }
@@ -110,8 +110,8 @@ struct HeadBlockBuilder {
 }
 
 extension FieldView {
-    /// Where the line at `index` stands as a stored one does, `Name: value CRLF`, and can be copied in one go; `nil`
-    /// where it stands otherwise.
+    /// The range of the line at `index` if it has the form of a stored line, `Name: value CRLF`, and so can be copied
+    /// in one piece; otherwise `nil`.
     @inline(__always)
     func completeLine(at index: Int) -> Range<Int>? {
         let line = lines[index]

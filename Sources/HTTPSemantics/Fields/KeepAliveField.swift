@@ -1,10 +1,10 @@
 import Bytes
 
 extension FieldView {
-    /// For how many seconds the sender of `Keep-Alive` keeps the connection open that it came on, while it waits for the
-    /// next request; 0 where it takes no other (`max=0`), `nil` where it says nothing of that. At most `UInt32.max`.
+    /// For how many seconds the sender of `Keep-Alive` keeps this connection open while it waits for the next request;
+    /// 0 if it accepts no further request (`max=0`), `nil` if the field states neither. At most `UInt32.max`.
     ///
-    /// `timeout=N, max=N`: described by RFC 2068 §19.7.1.1 alone, and registered for what servers send all the same.
+    /// `timeout=N, max=N`: described only by RFC 2068 §19.7.1.1, and registered because servers still send it.
     public var keepAliveSeconds: UInt32? {
         guard contains(.keepAlive) else { return nil }
         var seconds: UInt32?
@@ -24,7 +24,7 @@ extension FieldView {
 }
 
 extension Span where Element == UInt8 {
-    /// A decimal number, perhaps quoted, without what is behind its point.
+    /// A decimal number, perhaps quoted, without its fraction.
     fileprivate var wholeSeconds: UInt32? {
         var digits = self
         if digits.count >= 2, digits[0] == UInt8(ascii: "\""), digits[digits.count - 1] == UInt8(ascii: "\"") {

@@ -1,4 +1,5 @@
-/// The field names the proxy acts on. A name is recognised once, while its line is parsed; afterwards it is a number.
+/// The field names that the proxy acts on. A name is recognised once, when its line is parsed; from then on it is a
+/// number.
 ///
 /// The raw value is the bit in a `FieldSet`.
 public enum KnownField: UInt8, Sendable, CaseIterable, BitwiseCopyable {
@@ -15,7 +16,7 @@ public enum KnownField: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     case range, acceptRanges, contentRange, contentType, contentEncoding, contentLanguage, contentLocation, location
     // The content of one message (RFC 9530 §2; RFC 2616 §14.15)
     case contentDigest, contentMD5
-    // Who may see it
+    // Access and users
     case authorization, proxyAuthorization, proxyAuthenticate, proxyAuthenticationInfo, setCookie, cookie
     // Path of the message
     case via, cdnLoop, forwarded, xForwardedFor, xForwardedProto, xForwardedHost, proxyStatus, maxForwards
@@ -28,7 +29,7 @@ public enum KnownField: UInt8, Sendable, CaseIterable, BitwiseCopyable {
 public struct FieldSet: OptionSet, Sendable, Hashable {
     public let rawValue: UInt64
     @inlinable public init(rawValue: UInt64) { self.rawValue = rawValue }
-    /// The set of this one.
+    /// The set with only `field`.
     @inlinable public init(_ field: KnownField) { rawValue = 1 << UInt64(field.rawValue) }
     /// One bit test, without a temporary set.
     @inlinable public func contains(_ field: KnownField) -> Bool { rawValue & 1 << UInt64(field.rawValue) != 0 }

@@ -1,11 +1,11 @@
-/// The values of a field, line by line in their order (RFC 9110 §5.3). Allocates nothing.
+/// The values of a field, line by line in their order (RFC 9110 §5.3). Does not allocate.
 ///
 ///     var lines = LineIterator(fields, .cookie)
 ///     while let value = lines.next() { … }
 public struct LineIterator: ~Escapable {
     @usableFromInline let fields: FieldView
     @usableFromInline let field: KnownField
-    /// The first line that was not looked at.
+    /// The index of the first unread line.
     @usableFromInline var position = 0
 
     @inlinable

@@ -1,20 +1,21 @@
 public import Bytes
 
-/// How a list's commas are found.
+/// How commas in a list are interpreted.
 public enum ListQuoting: Sendable {
-    /// Every comma separates: lists of tokens, like `Connection`. An unpaired quote can hide nothing.
+    /// Every comma separates: lists of tokens, like `Connection`. An unpaired quote hides no member.
     case none
     /// Commas in a quoted-string (RFC 9110 §5.6.4) do not separate: `Cache-Control`, `If-None-Match`.
     case quotedStrings
 }
 
-/// The members of one comma-separated value (RFC 9110 §5.6.1), trimmed, empty ones left out (§5.6.1.2).
+/// The members of one comma-separated value (RFC 9110 §5.6.1), without white space around them and without empty
+/// members (§5.6.1.2).
 public struct MemberIterator: ~Escapable {
     @usableFromInline let value: Span<UInt8>
     @usableFromInline let quoting: ListQuoting
     @usableFromInline var position = 0
 
-    /// - Parameter value: of one field line.
+    /// - Parameter value: the value of one field line.
     @inlinable
     @_lifetime(copy value)
     public init(_ value: Span<UInt8>, quoting: ListQuoting = .none) {
@@ -34,7 +35,7 @@ public struct MemberIterator: ~Escapable {
         return nil
     }
 
-    /// Moves to the comma that ends the member which starts here, or to the end.
+    /// Moves to the comma that ends the member at `position`, or to the end of the value.
     @usableFromInline
     mutating func end() -> Int {
         var quoted = false
@@ -51,7 +52,7 @@ public struct MemberIterator: ~Escapable {
     }
 }
 
-/// The members of a list field across all its lines, in order (RFC 9110 §5.3). Allocates nothing.
+/// The members of a list field across all its lines, in order (RFC 9110 §5.3). Does not allocate.
 ///
 ///     var options = ListIterator(fields, .connection)
 ///     while let option = options.next() { … }

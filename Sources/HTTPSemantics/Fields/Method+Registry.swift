@@ -1,9 +1,9 @@
 import Bytes
 
-/// The registry of methods (https://www.iana.org/assignments/http-methods), without those of which `Method` has a case.
-/// `LOCK` is the one left that is neither safe nor idempotent, like any that is not registered (RFC 4918 §9.10).
+/// The registered methods (https://www.iana.org/assignments/http-methods) without a case in `Method`. `LOCK` is
+/// omitted: it is neither safe nor idempotent, like an unregistered method (RFC 4918 §9.10).
 extension Method {
-    /// `PRI` is the first line of HTTP/2 (RFC 9113 §3.4). RFC 4918, RFC 3253, RFC 5323, RFC 10008.
+    /// `PRI` is the first line of HTTP/2 (RFC 9113 §3.4). The others: RFC 4918, RFC 3253, RFC 5323, RFC 10008.
     static let safe: [StaticString] = ["PRI", "PROPFIND", "QUERY", "REPORT", "SEARCH"]
 
     /// RFC 2068, RFC 3253, RFC 3648, RFC 3744, RFC 4437, RFC 4791, RFC 4918, RFC 5842.
@@ -13,8 +13,8 @@ extension Method {
         "UNCHECKOUT", "UNLINK", "UNLOCK", "UPDATE", "UPDATEREDIRECTREF", "VERSION-CONTROL",
     ]
 
-    /// What is registered of `token`, which names none of the cases.
-    @inline(never) // Rare: not in the way of the others.
+    /// The case for `token` by its registration; `token` is not the name of a case.
+    @inline(never) // Rare: kept out of the code of the common cases.
     static func registered(_ token: Span<UInt8>) -> Method {
         for name in safe where token.isEqual(to: name) { return .otherSafe }
         for name in idempotent where token.isEqual(to: name) { return .otherIdempotent }

@@ -2,18 +2,18 @@ import Bytes
 
 /// A request method (RFC 9110 §9.3, RFC 5789). Method names are case-sensitive: `get` is not `GET`.
 ///
-/// Those that the proxy treats each in its own way have cases of their own; of all others it matters only whether they
-/// are safe and idempotent. The bytes of those are the head's `methodRange`.
+/// Methods that the proxy treats differently have cases of their own; all others are only classified as safe,
+/// idempotent or neither. Their names are in the head at `methodRange`.
 public enum Method: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     case get, head, post, put, delete, connect, options, trace, patch
-    /// Another one that is registered as safe, and so as idempotent: `QUERY`, `PROPFIND`.
+    /// Another method that is registered as safe, and so as idempotent: `QUERY`, `PROPFIND`.
     case otherSafe
-    /// Another one that is registered as idempotent, but not as safe: `PROPPATCH`, `MKCOL`.
+    /// Another method that is registered as idempotent, but not as safe: `PROPPATCH`, `MKCOL`.
     case otherIdempotent
-    /// Any other token: `LOCK`, and what nobody registered.
+    /// Any other token: `LOCK`, and every unregistered method.
     case other
 
-    /// The method that `token` names.
+    /// The method with the name `token`.
     public static func recognise(_ token: Span<UInt8>) -> Method {
         switch token.count {
         case 3:
@@ -36,7 +36,7 @@ public enum Method: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         return registered(token)
     }
 
-    /// The name on the wire; empty for the others, of which a case does not tell it.
+    /// The name on the wire; empty for the last three cases, which stand for many names.
     public var wireName: StaticString {
         switch self {
         case .get: "GET"
@@ -52,7 +52,7 @@ public enum Method: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         }
     }
 
-    /// Whether its name is `wireName`.
+    /// Whether the case stands for one name, `wireName`.
     public var isNamed: Bool {
         switch self {
         case .get, .head, .post, .put, .delete, .connect, .options, .trace, .patch: true
@@ -60,7 +60,7 @@ public enum Method: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         }
     }
 
-    /// Asks for no change of state (RFC 9110 §9.2.1). Methods we do not know are not safe.
+    /// The method requests no change of state (RFC 9110 §9.2.1). Unknown methods count as not safe.
     @inlinable
     public var isSafe: Bool {
         switch self {
@@ -69,7 +69,7 @@ public enum Method: UInt8, Sendable, CaseIterable, BitwiseCopyable {
         }
     }
 
-    /// Sent twice does what sent once does (RFC 9110 §9.2.2), so that it may be tried again.
+    /// Repeating the request has the effect of sending it once (RFC 9110 §9.2.2), so it may be retried.
     @inlinable
     public var isIdempotent: Bool {
         switch self {

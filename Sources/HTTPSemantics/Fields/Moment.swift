@@ -1,7 +1,7 @@
-/// A point in time on both clocks. The rules take it as an argument; none of them reads a clock.
+/// A point in time on both clocks. The rules take it as an argument; no rule reads a clock.
 ///
-/// Durations are always differences of `monotonic`, so that a step of the wall clock neither ages nor rejuvenates
-/// a stored response; `wall` is only compared with dates that messages carry.
+/// Durations are always differences of `monotonic`, so that a step of the wall clock does not change the age of a
+/// stored response; `wall` is only compared with dates in messages.
 public struct Moment: Sendable, Hashable {
     /// Nanoseconds of the monotonic clock.
     public let monotonic: Int64

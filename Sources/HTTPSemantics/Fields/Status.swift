@@ -1,6 +1,6 @@
 /// A status code (RFC 9110 §15).
 public struct Status: Sendable, Hashable, BitwiseCopyable {
-    /// Three digits, 100 to 999; 0 while there is none.
+    /// Three digits, 100 to 999; 0 if not yet known.
     public let code: UInt16
     @inlinable public init(_ code: UInt16) { self.code = code }
 
@@ -8,21 +8,20 @@ public struct Status: Sendable, Hashable, BitwiseCopyable {
     @inlinable public var isInformational: Bool { code &- 100 < 100 }
     @inlinable public var isSuccessful: Bool { code >= 200 && code < 300 }
     @inlinable public var isRedirection: Bool { code >= 300 && code < 400 }
-    /// 5xx, and what is no valid code at all: "as if it had a 5xx" (RFC 9110 §15).
+    /// 5xx, and the invalid codes from 600 on: a client treats them "as if it had a 5xx" (RFC 9110 §15).
     @inlinable public var isServerError: Bool { code >= 500 }
 
-    /// Whether it is about one request as it came, or about its client, and says nothing of the resource that others
-    /// ask for:
+    /// Whether the status concerns one request or its client, and does not describe the resource for other requests:
     ///
-    /// | what it is about | statuses | source |
+    /// | subject | statuses | source |
     /// | --- | --- | --- |
     /// | the client's credentials | 401, 407 | RFC 9110 §15.5.2, §15.5.8 |
-    /// | how often the client asks, or where it is | 429, 511 | RFC 6585 §4, §6 |
+    /// | the client's request rate or network | 429, 511 | RFC 6585 §4, §6 |
     /// | the length of the target or of the fields | 414, 431 | RFC 9110 §15.5.15, RFC 6585 §5 |
-    /// | the content, or that there is none | 411, 413, 415, 422 | RFC 9110 §15.5.12, §15.5.14, §15.5.16, §15.5.21 |
-    /// | fields with a wish, a condition or a range | 406, 412, 416, 417, 426, 428 | RFC 9110 §15.5, RFC 6585 §3 |
-    /// | the connection that it came on | 408, 421, 425 | RFC 9110 §15.5.9, §15.5.20, RFC 8470 §5.2 |
-    /// | anything else that is wrong with it | 400, and 4xx that nobody registered (RFC 9110 §15) | RFC 9110 §15.5.1 |
+    /// | the content, or its absence | 411, 413, 415, 422 | RFC 9110 §15.5.12, §15.5.14, §15.5.16, §15.5.21 |
+    /// | a preference, a condition or a range | 406, 412, 416, 417, 426, 428 | RFC 9110 §15.5, RFC 6585 §3 |
+    /// | the request's connection | 408, 421, 425 | RFC 9110 §15.5.9, §15.5.20, RFC 8470 §5.2 |
+    /// | any other fault of the request | 400, and unregistered 4xx (RFC 9110 §15) | RFC 9110 §15.5.1 |
     public var concernsRequest: Bool {
         switch code {
         case 401, 406, 407, 408, 411, 412, 413, 414, 415, 416, 417, 421, 422, 425, 426, 428, 429, 431, 511: true
@@ -30,8 +29,8 @@ public struct Status: Sendable, Hashable, BitwiseCopyable {
         }
     }
 
-    /// Whether it concerns a request and may concern the resource as well: that there is no such parameter, say. 400,
-    /// 422, with which some frameworks answer a wrong query, and each 4xx that is not registered: "equivalent to the
+    /// Whether the status concerns a request but may concern the resource as well: for example, a parameter that does
+    /// not exist. 400, 422, which some frameworks send for a wrong query, and each unregistered 4xx: "equivalent to the
     /// x00 status code of that class" (RFC 9110 §15).
     public var mayConcernResource: Bool { code == 422 || isBadRequest }
 
@@ -45,10 +44,10 @@ public struct Status: Sendable, Hashable, BitwiseCopyable {
         }
     }
 
-    /// A response with this status has no content, whatever was asked (RFC 9112 §6.3, 1).
+    /// A response with this status has no content, for any request method (RFC 9112 §6.3, 1).
     @inlinable public var forbidsContent: Bool { code < 200 || code == 204 || code == 304 }
 
-    /// RFC 9110 §15, RFC 6585 §5; the names are those of the registry.
+    /// RFC 9110 §15, RFC 6585 §5; the names follow the registry.
     public static let `continue` = Status(100)
     public static let switchingProtocols = Status(101)
     public static let ok = Status(200)
@@ -73,7 +72,7 @@ public struct Status: Sendable, Hashable, BitwiseCopyable {
     public static let gatewayTimeout = Status(504)
     public static let versionNotSupported = Status(505)
 
-    /// The registered phrase (RFC 9110 §15, RFC 6585, RFC 7725, RFC 8297, RFC 8470); empty if there is none.
+    /// The registered reason phrase (RFC 9110 §15, RFC 6585, RFC 7725, RFC 8297, RFC 8470); otherwise empty.
     public var reasonPhrase: StaticString {
         switch code {
         case 100: "Continue"
