@@ -4,19 +4,19 @@ extension FieldSet {
     /// Fields for one connection only, nominated or not (RFC 9110 §7.6.1; RFC 7540 §3.2.1).
     static let hopByHop = FieldSet(
         .connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .upgrade, .http2Settings)
-    /// Written anew by whoever frames the message.
+    /// The caller that frames the message writes these.
     public static let framing = FieldSet(.contentLength, .transferEncoding)
 }
 
 extension ByteBuffer {
-    /// Appends the lines of `fields` as they were received and in their order, without those that belong to one
-    /// connection and those in `dropping`: a stored or forwarded response's fields, or a request's.
+    /// Appends the lines of `fields` unchanged and in their order, without hop-by-hop fields and the fields in
+    /// `dropping`: the fields of a stored or forwarded response, or of a request.
     ///
-    /// `connection` is what these fields' `Connection` says. `keyed`: drops what a client says of how its request came,
-    /// unless it is in there, of its method, unless `keepsMethod`, and of who sent it, unless `keepsSender`.
-    /// `plainNamesOnly`: drops names with other bytes than letters, digits and hyphens. One pass; neighbouring lines
-    /// are copied together.
-    /// - Returns: whether one of the latter was dropped, or something that `keyed` is about.
+    /// `connection` holds the options of these fields' `Connection`. With `keyed`, fields in which the client describes
+    /// its request (`KeyedForwarding`) are dropped unless they are in `keyed`; `keepsMethod` keeps fields that override
+    /// the method, and `keepsSender` fields that state the sender. `plainNamesOnly`: drops names with other bytes than
+    /// letters, digits and hyphens. One pass; neighbouring lines are copied together.
+    /// - Returns: whether a line was dropped because of `keyed` or `plainNamesOnly`.
     @discardableResult
     public func appendFields(
         _ fields: FieldView, connection: ConnectionOptions, dropping: FieldSet = [],
@@ -57,7 +57,8 @@ extension ByteBuffer {
         appendLineEnd()
     }
 
-    /// `Via` with our hop after those that `fields` names (RFC 9110 §7.6.3). Drop `via` from the copied fields.
+    /// Appends `Via` with this proxy's hop after the received hops in `fields` (RFC 9110 §7.6.3). The caller drops
+    /// `via` from the copied fields.
     func appendVia(
         _ received: HTTPVersion, _ name: ByteSlice, after fields: FieldView, connection: ConnectionOptions
     ) {
@@ -69,7 +70,7 @@ extension ByteBuffer {
         appendLineEnd()
     }
 
-    /// The values of `field` that are for the next recipient, each with a comma after it.
+    /// Appends the values of `field`, each with a comma after it; none if `connection` nominates the field.
     func appendMembers(_ field: KnownField, of fields: FieldView, _ connection: ConnectionOptions) {
         guard !connection.nominated.contains(field) else { return }
         var lines = LineIterator(fields, field)

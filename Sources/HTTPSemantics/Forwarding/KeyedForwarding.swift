@@ -1,19 +1,18 @@
 public import Bytes
 
-/// Some fields say how a request came before it came here (`X-Forwarded-Host`, …), who sent it (`X-Real-IP`, …), or
-/// what is meant by it (`X-HTTP-Method-Override`, …). Origins make links, redirects and paths of them, and others get
-/// the response: so only those go on that are part of the route's cache key; who sent it may also be told by a proxy
-/// that is trusted. Which these are stands here, immutable, in an object, so that nothing of it is copied for a
-/// request.
+/// Some fields state the scheme, host or path of the original request (`X-Forwarded-Host`, …), its sender (`X-Real-IP`,
+/// …) or another method (`X-HTTP-Method-Override`, …). Origins derive links, redirects and paths from them, and other
+/// clients get the response. So only fields in the route's cache key are forwarded; a trusted proxy may also state the
+/// sender. This immutable object holds the key's fields of a route, so that a request copies none of them.
 public final class KeyedForwarding: Sendable {
-    /// The known ones among all those fields.
+    /// The fields of this kind that are known fields.
     static let known = FieldSet(.forwarded, .xForwardedProto, .xForwardedHost)
 
-    /// The known ones that are in the key.
+    /// The fields of `known` that are in the key.
     let fields: FieldSet
     private let others: [ByteSlice]
 
-    /// - Parameter names: of the fields in the key, in any case.
+    /// - Parameter names: the field names in the key, in any case.
     public init(_ names: [ByteSlice]) {
         var fields: FieldSet = []
         for name in names { fields.insert(KnownField.recognise(name.span)) }
@@ -21,10 +20,10 @@ public final class KeyedForwarding: Sendable {
         others = names.filter { Self.subject($0.span) != nil }
     }
 
-    /// Whether the field with `name`, which is not a known one, is of that kind and not in the key.
+    /// Whether the field with `name`, which is not a known field, is of that kind and not in the key.
     /// - Parameters:
-    ///   - keepsMethod: whether the client may name another method: no other client gets the response.
-    ///   - keepsSender: whether it may name another client.
+    ///   - keepsMethod: whether the client may override the method: no other client gets the response.
+    ///   - keepsSender: whether the request may state its sender.
     func drops(_ name: Span<UInt8>, keepsMethod: Bool, keepsSender: Bool) -> Bool {
         switch Self.subject(name) {
         case nil: return false
@@ -36,12 +35,12 @@ public final class KeyedForwarding: Sendable {
         return true
     }
 
-    /// Whether `field`, of that name, is of that kind, in a key or not.
+    /// Whether `field`, with this name, is of that kind, in a key or not.
     static func isClientsWord(_ name: Span<UInt8>, _ field: KnownField) -> Bool {
         field == .other ? subject(name) != nil : known.contains(field)
     }
 
-    /// Whether a field of the request names another method than its first line, as some servers take it.
+    /// Whether a field of the request overrides the method of the request line, as some servers permit.
     public static func namesMethod(_ request: FieldView) -> Bool {
         for index in 0..<request.lines.count where request.lines[index].field == .other {
             if subject(request.name(at: index)) == .method { return true }
@@ -49,15 +48,15 @@ public final class KeyedForwarding: Sendable {
         return false
     }
 
-    /// Why the field with `name`, which is not a known one and which `drops` says does not go on, does not.
+    /// The reason for dropping the field with `name`, which is not a known field and for which `drops` is true.
     static func reason(toDrop name: Span<UInt8>) -> RemovedField.Reason {
         subject(name) == .sender ? .untrusted : .notInKey
     }
 
-    /// Whether the field with `name` says who sent the request.
+    /// Whether the field with `name` states the sender of the request.
     static func namesSender(_ name: Span<UInt8>) -> Bool { subject(name) == .sender }
 
-    /// What such a field is about.
+    /// The part of a request that such a field describes.
     private enum Subject {
         /// Scheme, host or path.
         case origin
@@ -65,14 +64,14 @@ public final class KeyedForwarding: Sendable {
         case method
     }
 
-    /// Of `X-Forwarded-…`, `X-Original-…` and those that say more, under any alias of their names.
+    /// The subject of `X-Forwarded-…`, `X-Original-…` and the names in `other` and `namesAddress`, under any alias.
     private static func subject(_ name: Span<UInt8>) -> Subject? {
         guard name.count >= 5 else { return nil }
         switch name[0] | 0x20 {
         case UInt8(ascii: "x"), UInt8(ascii: "f"), UInt8(ascii: "c"), UInt8(ascii: "w"), UInt8(ascii: "p"),
             UInt8(ascii: "t"):
             break
-        default: return nil // As nearly all do.
+        default: return nil // The usual case.
         }
         if name.count > 12, name.beginsLike("x-forwarded-") { return .origin }
         // `X-Original-For`, `X-Original-Forwarded-For`.
@@ -82,8 +81,8 @@ public final class KeyedForwarding: Sendable {
         return other(name) ?? (namesAddress(name) ? .sender : nil)
     }
 
-    /// What some servers take for the client's address in place of the peer's. `X-Forwarded-For` is no such field: each
-    /// proxy adds to it.
+    /// Whether some servers take this field for the client's address in place of the peer's. `X-Forwarded-For` is not
+    /// among them: each proxy appends to it.
     private static func namesAddress(_ name: Span<UInt8>) -> Bool {
         switch name.count {
         case 9: name.beginsLike("x-real-ip") || name.beginsLike("client-ip")
@@ -103,12 +102,12 @@ public final class KeyedForwarding: Sendable {
         }
     }
 
-    /// What some servers take for the scheme, the host, the path or the method in place of the request's. The length
-    /// leaves few to compare with.
+    /// The subject of a field that some servers take for the scheme, the host, the path or the method in place of the
+    /// request's own. The length leaves few names to compare with.
     private static func other(_ name: Span<UInt8>) -> Subject? {
         switch name.count {
-        // Programs run by CGI find it as HTTP_PROXY in their environment, and make their own requests through what it
-        // names.
+        // CGI passes this field as HTTP_PROXY in the environment, and programs then send their own requests through the
+        // proxy that it names.
         case 5: if name.beginsLike("proxy") { return .origin }
         case 6: if name.beginsLike("x-host") { return .origin }
         case 8: if name.beginsLike("x-scheme") { return .origin }

@@ -1,14 +1,14 @@
 public import Bytes
 
-/// Whether a request has been here before: `CDN-Loop` (RFC 8586) and `Via` (RFC 9110 §7.6.3).
+/// Counts earlier passes of a request through this proxy: `CDN-Loop` (RFC 8586) and `Via` (RFC 9110 §7.6.3).
 public struct LoopDetection: Sendable {
     private let name: ByteSlice
 
-    /// - Parameter name: the pseudonym under which this deployment forwards: a token, and nobody else's.
+    /// - Parameter name: the pseudonym under which this deployment forwards: a token that no other proxy should use.
     public init(name: ByteSlice) { self.name = name }
 
-    /// How often this proxy is named in the fields of the request: the larger of the two counts. The caller decides how
-    /// many are a loop, since other proxies may bear the same name.
+    /// How often the request's fields name this proxy: the larger of the two counts. The caller decides how many are a
+    /// loop, since other proxies may have the same name.
     @inlinable
     public func visits(_ fields: FieldView) -> Int {
         fields.contains(.cdnLoop) || fields.contains(.via) ? count(fields) : 0
@@ -32,14 +32,14 @@ public struct LoopDetection: Sendable {
         return max(loops, vias)
     }
 
-    /// Appends the `CDN-Loop` line for a request that is forwarded, after those it came with (RFC 8586 §2).
+    /// Appends the `CDN-Loop` line to a forwarded request, after the received ones (RFC 8586 §2).
     public func writeLoop(to buffer: ByteBuffer) {
         buffer.append("CDN-Loop: ")
         buffer.append(name)
         buffer.append("\r\n")
     }
 
-    /// Appends our `Via` line, after those the message came with.
+    /// Appends this proxy's `Via` line, after the received ones.
     public func writeVia(received version: HTTPVersion, to buffer: ByteBuffer) {
         buffer.append("Via: ")
         buffer.append(version.shortName)

@@ -1,6 +1,6 @@
 public import Bytes
 
-/// What went wrong between us and the next hop (RFC 9209 §2.3).
+/// A proxy error type: a problem between this proxy and the next hop (RFC 9209 §2.3).
 public enum ProxyError: UInt8, Sendable, CaseIterable {
     case dnsTimeout, dnsError, destinationNotFound, destinationUnavailable, destinationIPProhibited
     case destinationIPUnroutable, connectionRefused, connectionTerminated, connectionTimeout
@@ -12,7 +12,7 @@ public enum ProxyError: UInt8, Sendable, CaseIterable {
     case httpProtocolError, proxyInternalResponse, proxyInternalError, proxyConfigurationError
     case proxyLoopDetected
 
-    /// The proxy error type.
+    /// The name of the proxy error type.
     public var token: StaticString {
         switch self {
         case .dnsTimeout: "dns_timeout"
@@ -50,7 +50,7 @@ public enum ProxyError: UInt8, Sendable, CaseIterable {
         }
     }
 
-    /// The status that a response made for it should have. Where RFC 9209 leaves it open: 400 and 500.
+    /// The recommended status of a response generated for this error. If RFC 9209 recommends none: 400 or 500.
     public var recommendedStatus: Status {
         switch self {
         case .httpRequestError: Status(400)
@@ -71,11 +71,11 @@ public enum ProxyError: UInt8, Sendable, CaseIterable {
     }
 }
 
-/// Writes `Proxy-Status` lines under this proxy's name (RFC 9209), after those that came from upstream.
+/// Writes `Proxy-Status` lines under this proxy's name (RFC 9209), after the lines received from upstream.
 public struct ProxyStatusWriter: Sendable {
     private let prefix: ByteSlice
 
-    /// - Parameter name: of this deployment, not of the software.
+    /// - Parameter name: names this deployment, not the software.
     public init(name: ByteSlice) {
         let buffer = ByteBuffer(capacity: 64)
         buffer.append("Proxy-Status: ")
@@ -83,8 +83,8 @@ public struct ProxyStatusWriter: Sendable {
         prefix = buffer.copied()
     }
 
-    /// What made this proxy answer itself.
-    /// - Parameter details: a sentence that says more (RFC 9209 §2.1.5).
+    /// Appends the line with the error that made this proxy generate the response.
+    /// - Parameter details: a sentence with further information (RFC 9209 §2.1.5).
     public func write(_ error: ProxyError, details: StaticString? = nil, to buffer: ByteBuffer) {
         buffer.append(prefix)
         buffer.append("; error=")

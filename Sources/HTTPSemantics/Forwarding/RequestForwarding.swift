@@ -1,40 +1,42 @@
 public import Bytes
 
-/// Writes the head of a request to an origin from the one a client sent (RFC 9110 §7.6). Immutable settings, and an
-/// object, so that nothing of them is copied for a request.
+/// Writes the head of a request to an origin from the head that a client sent (RFC 9110 §7.6). Holds immutable settings
+/// in an object, so that a request copies none of them.
 public final class RequestForwarding: Sendable {
-    /// What becomes of the `X-Forwarded-*` fields that a client sends.
+    /// How `X-Forwarded-*` fields from clients are handled.
     public enum ClientFields: Sendable {
-        /// Our client's address is appended to `X-Forwarded-For`, if it has one. `X-Forwarded-Proto` and `-Host` say
-        /// what we know ourselves; `Forwarded` (RFC 7239) and the like go no further (`KeyedForwarding`).
+        /// The peer's address is appended to `X-Forwarded-For`, if it has one. This proxy writes `X-Forwarded-Proto`
+        /// and `-Host` from its own knowledge; `Forwarded` (RFC 7239) and the like are not forwarded
+        /// (`KeyedForwarding`).
         case append
-        /// Forwarded as they are, and none written: but the scheme that stands in the key in place of an
-        /// `X-Forwarded-Proto`, where some proxies are believed and others are not.
+        /// Received fields are forwarded unchanged, and none is added. Exception: with `trustsProxies`, a received
+        /// `X-Forwarded-Proto` that is not in the key is replaced by the scheme in the key.
         case off
     }
 
-    /// What differs from request to request, and how the head that is sent differs from the one that came.
+    /// The differences between the received head and the one sent, which vary from request to request.
     public struct Changes: Sendable {
-        /// Instead of the received method, if not `nil`; a fetch for HEAD may be a GET.
+        /// Replaces the received method, if not `nil`; a fetch for HEAD may be a GET.
         public var method: Method?
         /// The framing of the body that will be sent.
         public var framing: MessageFraming
-        /// Not forwarded, beyond what never is: conditionals and ranges that the cache replaces, `Expect`, …
+        /// Fields not to forward, in addition to the fields that `write` always drops: conditionals and ranges that the
+        /// cache replaces, `Expect`, …
         public var dropping: FieldSet
-        /// What a client may say, since it is part of the cache key.
+        /// The fields that a client may set, since they are part of the cache key.
         public var keyed: KeyedForwarding
-        /// Whether what the request says of who sent it is to be believed.
+        /// Whether the fields that state the sender are to be believed.
         public var isFromTrustedProxy: Bool
-        /// What `Host` says, if not the host that was asked for.
+        /// The value of `Host`, if it differs from the requested host.
         public var host: ByteSlice?
         /// Whether `Upgrade` is forwarded.
         public var isUpgrading: Bool
-        /// Whether `TE: trailers` is said if the client said it; only for who forwards trailers.
+        /// Whether to send `TE: trailers` if the client sent it; only for a caller that forwards trailers.
         public var acceptsTrailers: Bool
 
-        /// - Parameters: `method` is what is sent in place of the request's own; `dropping` fields that are not to go
-        ///   on; `keyed` those that are part of the key; `isFromTrustedProxy` whether it may say who sent it; `host`
-        ///   stands in `Host` in place of the host that was asked for.
+        /// - Parameters: `method` replaces the request's own; `dropping` holds fields not to forward; `keyed` the
+        ///   fields in the key; `isFromTrustedProxy` tells whether the request may state its sender; `host` replaces
+        ///   the requested host in `Host`.
         public init(
             method: Method? = nil, framing: MessageFraming, dropping: FieldSet = [], keyed: KeyedForwarding,
             isFromTrustedProxy: Bool = false, host: ByteSlice? = nil, isUpgrading: Bool = false,
@@ -51,14 +53,14 @@ public final class RequestForwarding: Sendable {
         }
     }
 
-    /// Our name in `Via` (RFC 9110 §7.6.3); `nil` writes none and forwards what came.
+    /// This proxy's name in `Via` (RFC 9110 §7.6.3); with `nil`, received `Via` lines are forwarded and none is added.
     public let via: ByteSlice?
     public let clientFields: ClientFields
-    /// Whether fields go on whose names hold other bytes than letters, digits and hyphens.
+    /// Whether fields are forwarded whose names hold other bytes than letters, digits and hyphens.
     public let forwardsOddNames: Bool
-    /// Whether the scheme is what a trusted proxy said, and so may be https.
+    /// Whether a trusted proxy may state the scheme, which may then be https.
     public let trustsProxies: Bool
-    /// `Host` where an HTTP/1.0 client sent none.
+    /// The value of `Host` if an HTTP/1.0 client sent none.
     public let defaultHost: ByteSlice
 
     public init(
@@ -72,12 +74,14 @@ public final class RequestForwarding: Sendable {
         self.defaultHost = defaultHost
     }
 
-    /// Appends the head up to its empty line, which the caller appends, after any further field lines of its own.
+    /// Appends the head up to its empty line, which the caller appends after any further field lines of its own.
     ///
-    /// `head` and `fields` are the received ones, `host` is theirs as the cache key has it (RFC 9110 §4.2.3): how one
-    /// client spells it, others would get in links. `clientAddress` is the peer's IP address and goes out as it is:
-    /// empty for a peer on a Unix socket, whose path is any bytes it likes. `scheme` is how it came.
-    /// - Returns: whether the request has lines that may not go on as they are: `removal` tells which and why.
+    /// `head` and `fields` are the received ones, `host` is their host as normalized for the cache key (RFC 9110
+    /// §4.2.3): the received spelling could appear in links that other clients get. `clientAddress` is the peer's IP
+    /// address and is sent unchanged: empty for a peer on a Unix socket, whose path may hold any bytes. `scheme` is the
+    /// scheme of the received request.
+    /// - Returns: whether the request has lines that may not be forwarded unchanged: `removal` gives the reason for
+    ///   each.
     @discardableResult
     public func write(
         _ head: RequestHead, _ fields: FieldView, _ changes: Changes, host: Span<UInt8>,
@@ -106,7 +110,7 @@ public final class RequestForwarding: Sendable {
         return method != .get && method != .head
     }
 
-    /// Known fields with the client's word that do not go on, or only as we say it.
+    /// Known fields of that kind that are not forwarded, or only with this proxy's value.
     private func replaced(_ keyed: FieldSet) -> FieldSet {
         switch clientFields {
         case .off: trustsProxies && !keyed.contains(.xForwardedProto) ? FieldSet(.xForwardedProto) : []
@@ -114,8 +118,8 @@ public final class RequestForwarding: Sendable {
         }
     }
 
-    /// Why the line at `index` does not go on; `nil` if it does, if it is for one connection, or if what is written in
-    /// its place says the same. Not for the hot path. The arguments are those of `write`.
+    /// Why the line at `index` is not forwarded; `nil` if it is, if it is hop-by-hop, or if the line written in its
+    /// place has an equal value. Not for the hot path. The arguments are the same as for `write`.
     public func removal(
         ofLineAt index: Int, of fields: FieldView, _ head: RequestHead, _ changes: Changes, host: Span<UInt8>,
         scheme: StaticString
@@ -134,7 +138,7 @@ public final class RequestForwarding: Sendable {
             return nil
         }
         switch field {
-        // A trusted proxy's word is what the scheme was taken from.
+        // `scheme` was taken from the trusted proxy's field.
         case .xForwardedProto:
             return changes.isFromTrustedProxy || value.isEqualIgnoringCase(to: scheme) ? nil : .untrusted
         case .xForwardedHost: return value.isEqualIgnoringCase(to: host) ? nil : .notInKey
@@ -142,7 +146,7 @@ public final class RequestForwarding: Sendable {
         }
     }
 
-    /// `method SP origin-form SP HTTP/1.1`: path and query stay as they are (RFC 9110 §7.7).
+    /// `method SP origin-form SP HTTP/1.1`: path and query stay unchanged (RFC 9110 §7.7).
     private func appendRequestLine(_ head: RequestHead, _ fields: FieldView, _ changes: Changes, to buffer: ByteBuffer)
     {
         let bytes = fields.bytes
@@ -178,7 +182,7 @@ public final class RequestForwarding: Sendable {
             if trustsProxies, !keyed.contains(.xForwardedProto) { written.insert(.xForwardedProto) }
         case .append:
             written.formUnion(KeyedForwarding.known.subtracting(keyed))
-            // With nothing to add, what came goes on as it is: no empty members (RFC 9110 §5.6.1).
+            // Without an address to append, the received lines are forwarded: no empty members (RFC 9110 §5.6.1).
             if addsAddress { written.insert(.xForwardedFor) }
         }
         if via != nil { written.insert(.via) }
@@ -209,7 +213,7 @@ public final class RequestForwarding: Sendable {
         }
     }
 
-    /// Our own connection options (RFC 9110 §7.6.1, §7.8, §10.1.4).
+    /// This proxy's own connection options (RFC 9110 §7.6.1, §7.8, §10.1.4).
     private func appendConnection(_ head: RequestHead, _ fields: FieldView, _ changes: Changes, to buffer: ByteBuffer) {
         if changes.isUpgrading, head.asksForUpgrade {
             buffer.append("Connection: Upgrade\r\n")
@@ -231,8 +235,8 @@ extension FieldView {
         return false
     }
 
-    /// `Max-Forwards` as a number, or the largest that is supported here (RFC 9110 §7.6.2); `nil` if there is none or
-    /// it is no number.
+    /// `Max-Forwards` as a number, at most the largest that is supported here (RFC 9110 §7.6.2); `nil` if it is absent
+    /// or not a number.
     public var maxForwards: Int? {
         onlyValue(of: .maxForwards)?.decimal(saturatingAt: UInt64(Int32.max)).map { Int($0) }
     }

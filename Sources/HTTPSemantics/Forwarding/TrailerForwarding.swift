@@ -1,14 +1,15 @@
 public import Bytes
 
 extension ByteBuffer {
-    /// Appends those lines of a trailer section that may go on, in their order: neither what is for one connection (RFC
-    /// 9110 §7.6.1) nor what frames, routes, authenticates or controls, which means nothing there (§6.5.1), or too much
-    /// to a recipient that merges trailers into the head. They went past all that looks at a head.
+    /// Appends the lines of a trailer section that may be forwarded, in their order. Omits hop-by-hop fields (RFC 9110
+    /// §7.6.1) and fields for framing, routing, authentication or control: they have no meaning there (§6.5.1), or an
+    /// unwanted one to a recipient that merges trailers into the head. Trailers have passed none of the checks on the
+    /// head.
     /// - Parameters:
-    ///   - connection: what `Connection` said in the head of the same message. Where it names fields that are not
-    ///     known, which can be told no more, nothing is appended.
-    ///   - plainNamesOnly: leaves out those whose names hold other bytes than letters, digits and hyphens.
-    /// - Returns: the first line that was left out for what it is; not one that is for one connection.
+    ///   - connection: the options of `Connection` in the head of the same message. If they nominate fields that are
+    ///     not known fields, no line is appended, since the names are no longer available.
+    ///   - plainNamesOnly: omits names with other bytes than letters, digits and hyphens.
+    /// - Returns: the index of the first line omitted because of its name; not of a nominated line.
     @discardableResult
     public func appendTrailers(_ trailers: FieldView, connection: ConnectionOptions, plainNamesOnly: Bool = false)
         -> Int?
@@ -34,8 +35,8 @@ extension ByteBuffer {
         appendLineEnd()
     }
 
-    /// Whether a field may be a trailer: of the known ones, those that their definition allows there (RFC 9110 §8.8.3,
-    /// RFC 9209 §2).
+    /// Whether a field may be a trailer. Of the known fields, only `ETag` (RFC 9110 §8.8.3) and `Proxy-Status` (RFC
+    /// 9209 §2) may, as their definitions allow.
     private static func mayBeTrailer(_ name: Span<UInt8>, _ field: KnownField) -> Bool {
         switch field {
         case .etag, .proxyStatus: true
@@ -46,11 +47,11 @@ extension ByteBuffer {
 }
 
 extension StoredFields {
-    /// Trailers as everybody may have them: without those that qualified directives in `head` keep to one client.
+    /// The trailers for all clients: without fields that qualified directives in `head` restrict to one client.
     /// - Parameters:
     ///   - trailers: complete lines.
-    ///   - head: of the same response; `facts` are its.
-    /// - Returns: `nil` if none are left.
+    ///   - head: the head of the same response; `facts` are computed from it.
+    /// - Returns: `nil` if no trailers are left.
     public static func trailers(_ trailers: ByteSlice, of head: FieldView, facts: ResponseFacts, policy: CachingPolicy)
         -> ByteSlice?
     {
