@@ -1,6 +1,6 @@
 public import Bytes
 
-/// One `range-spec` of `Range: bytes=…` (RFC 9110 §14.1.2). Positions beyond every file are held to `Int.max`.
+/// One `range-spec` of `Range: bytes=…` (RFC 9110 §14.1.2). Positions above `Int.max` are clamped to `Int.max`.
 public enum ByteRangeSpec: Sendable, Hashable {
     /// `first-`
     case from(Int)
@@ -11,7 +11,7 @@ public enum ByteRangeSpec: Sendable, Hashable {
 }
 
 extension ByteRangeSpec {
-    /// The bytes that it names of a representation of `length`; `nil` where there are none.
+    /// The bytes that this spec selects of a representation of `length`; `nil` if it selects none.
     func range(in length: Int) -> Range<Int>? {
         switch self {
         case .from(let first) where first < length: first..<length
@@ -21,17 +21,18 @@ extension ByteRangeSpec {
         }
     }
 
-    /// Whether all that `other` names is among the first `length` bytes of this, whatever the length of the
-    /// representation.
+    /// Whether all bytes that `other` selects are among the first `length` bytes that this spec selects, for every
+    /// length of the representation.
     public func begins(with other: ByteRangeSpec, inFirst length: Int) -> Bool {
         guard let (first, last) = bounds, let (otherFirst, otherLast) = other.bounds else { return false }
         return first <= otherFirst && otherLast <= last && otherLast - first < length
     }
 
-    /// Whether it is known to begin among the first `length` bytes of a representation, however long that is.
+    /// Whether the spec certainly starts within the first `length` bytes of a representation, for every length of the
+    /// representation.
     public func begins(inFirst length: Int) -> Bool { bounds.map { $0.first < length } ?? false }
 
-    /// The first byte and the last, as far as they do not follow from the length.
+    /// The first and the last position, if they do not depend on the length of the representation.
     private var bounds: (first: Int, last: Int)? {
         switch self {
         case .from(let first): (first, .max)
@@ -57,8 +58,8 @@ extension ByteRangeSpec {
         }
     }
 
-    /// Whether a part with `range` of `length` bytes is what was asked for with this, or has that in it (RFC 9110
-    /// §15.3.7: a server may send less, or more).
+    /// Whether a part with `range` of `length` bytes contains all bytes that this spec selects (RFC 9110 §15.3.7: a
+    /// server may send less, or more).
     func isAnswered(by range: Range<Int>, of length: Int?) -> Bool {
         switch self {
         case .from(let first):

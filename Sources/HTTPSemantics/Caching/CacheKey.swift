@@ -2,7 +2,7 @@ public import Bytes
 
 /// The primary cache key (RFC 9111 §2): scheme, authority and target as bytes, with their hash.
 ///
-///     scheme authority /path?query [0 …]      what a route adds stands behind a byte 0 (`KeyPolicy`)
+///     scheme authority /path?query [0 …]      the route's additions follow a byte 0 (`KeyPolicy`)
 public struct CacheKey: Hashable, Sendable {
     /// The hash of `bytes`, under the process's secret key (`KeyedHash`).
     public let hash: UInt64
@@ -22,13 +22,13 @@ public struct CacheKey: Hashable, Sendable {
     @inlinable
     public func hash(into hasher: inout Hasher) { hasher.combine(hash) }
 
-    /// The host of the request, in the one form that all its spellings share, with a port that is not the default one.
-    /// Empty where it named none.
+    /// The request's host in normal form, with the port if that is not the default one. Empty if the request named no
+    /// host.
     public var authority: Span<UInt8> {
         @_lifetime(borrow self)
         get {
             let bytes = bytes.span
-            // The scheme is a few bytes: less than a search costs.
+            // The scheme is a few bytes: a loop costs less than a search.
             var start = 0
             while start < bytes.count, bytes[start] != UInt8(ascii: " ") { start += 1 }
             start = min(start + 1, bytes.count)
@@ -36,7 +36,7 @@ public struct CacheKey: Hashable, Sendable {
         }
     }
 
-    /// What is the URL's: all before what a route adds.
+    /// The URL: all bytes before the route's additions.
     public var url: Span<UInt8> {
         @_lifetime(borrow self)
         get {
@@ -45,13 +45,13 @@ public struct CacheKey: Hashable, Sendable {
         }
     }
 
-    /// Whether it is one of `url`, or of what is below that: as a route's `path` matches, only at a segment's end.
+    /// Whether the key's URL is `url` or below it: like a route's `path`, `url` matches only at the end of a segment.
     /// - Parameter url: scheme, authority and path as in a key.
     public func isBelow(_ url: Span<UInt8>) -> Bool {
         let bytes = bytes.span
         guard bytes.count >= url.count, bytes.extracting(first: url.count).isEqual(to: url) else { return false }
         if bytes.count == url.count || url.count > 0 && url[url.count - 1] == UInt8(ascii: "/") { return true }
-        // What follows a path: a segment, a query, a variation's number (`SearchKey`), what a route adds.
+        // The byte after a path starts a segment, a query, a variation's number (`SearchKey`) or the route's additions.
         return switch bytes[url.count] {
         case UInt8(ascii: "/"), UInt8(ascii: "?"), UInt8(ascii: " "), 0: true
         default: false

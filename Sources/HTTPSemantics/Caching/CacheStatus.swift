@@ -1,7 +1,7 @@
 public import Bytes
 
-/// Why a request went forward (RFC 9211 §2.2). Of its reasons `miss` is not here: whether the URI or the variant was
-/// missing is known.
+/// Why a request was forwarded (RFC 9211 §2.2). The reason `miss` is omitted: this cache knows whether the URI or the
+/// variant was missing.
 public enum ForwardReason: UInt8, Sendable, CaseIterable {
     case bypass, method, uriMiss, varyMiss, request, stale, partial
 
@@ -18,7 +18,7 @@ public enum ForwardReason: UInt8, Sendable, CaseIterable {
         }
     }
 
-    /// Why a stored response that had to be validated first made the request go forward.
+    /// The reason for forwarding a request whose stored response had to be validated first.
     public init(_ reason: ValidationReason) {
         self =
             switch reason {
@@ -30,33 +30,32 @@ public enum ForwardReason: UInt8, Sendable, CaseIterable {
 
 /// How one request was handled, for `Cache-Status` (RFC 9211). Parameters that do not apply stay `nil`.
 public struct CacheStatus: Sendable, Equatable {
-    /// Answered here, or by the next hop (RFC 9211 §2.1, §2.2).
+    /// The response came from this cache, or from the next hop (RFC 9211 §2.1, §2.2).
     public enum Handling: Sendable, Equatable {
         case hit
         case forwarded(ForwardReason)
     }
 
-    /// What kind of answer it was.
+    /// Whether the response was a hit or was forwarded.
     public var handling: Handling
-    /// The status of the next hop's answer, where it is not the one sent on.
+    /// The status of the next hop's response, if it differs from the status sent to the client.
     public var forwardStatus: Status?
     public var stored = false
-    /// The client was answered by another's fetch.
+    /// The response came from the fetch of another request.
     public var collapsed = false
-    /// Seconds; negative when stale.
+    /// Seconds; negative for a stale response.
     public var timeToLive: Int64?
 
     public init(_ handling: Handling) { self.handling = handling }
 }
 
-/// Writes `Cache-Status` lines under this cache's name. A line of its own comes after those that came from
-/// upstream, which makes it the last member of the list, as RFC 9211 §2 wants. An object, so that nothing of it
-/// is copied for a response.
+/// Writes `Cache-Status` lines under this cache's name. The line follows the lines received from upstream, which makes
+/// it the last member of the list, as RFC 9211 §2 requires. An object, so that a response copies none of it.
 public final class CacheStatusWriter: Sendable {
     /// `Cache-Status: name`, encoded.
     private let prefix: ByteSlice
 
-    /// - Parameter name: of this deployment, not of the software.
+    /// - Parameter name: names this deployment, not the software.
     public init(name: ByteSlice) {
         let buffer = ByteBuffer(capacity: 64)
         buffer.append("Cache-Status: ")
@@ -64,14 +63,14 @@ public final class CacheStatusWriter: Sendable {
         prefix = buffer.copied()
     }
 
-    /// The line of a fresh response from the store, up to the seconds of `ttl`: it is kept with what else every hit
-    /// has.
+    /// Appends the line of a fresh response from the store, up to the seconds of `ttl`; the caller keeps the bytes,
+    /// since they are the same in every hit.
     public func writeHitStart(to buffer: ByteBuffer) {
         buffer.append(prefix)
         buffer.append("; hit; ttl=")
     }
 
-    /// - Parameter detail: a token that says more, such as the name of a reason.
+    /// - Parameter detail: a token with further information, such as the name of a reason.
     public func write(_ status: CacheStatus, detail: StaticString? = nil, to buffer: ByteBuffer) {
         buffer.append(prefix)
         switch status.handling {
@@ -79,7 +78,7 @@ public final class CacheStatusWriter: Sendable {
         case .forwarded(let reason):
             buffer.append("; fwd=")
             buffer.append(reason.token)
-            // fwd-status, stored and collapsed only mean something together with fwd (§2.3, §2.5, §2.6).
+            // fwd-status, stored and collapsed are only meaningful together with fwd (§2.3, §2.5, §2.6).
             if let code = status.forwardStatus?.code {
                 buffer.append("; fwd-status=")
                 buffer.append(decimal: UInt64(code))
@@ -100,7 +99,7 @@ public final class CacheStatusWriter: Sendable {
 }
 
 extension ByteBuffer {
-    /// A Token where `name` is one, else a String (RFC 9651 §3.3.3, §3.3.4).
+    /// Appends a Token if `name` is one, otherwise a String (RFC 9651 §3.3.3, §3.3.4).
     func appendStructuredName(_ name: Span<UInt8>) {
         let startsLikeToken = !name.isEmpty && (name[0].lowercasedASCII &- 0x61 < 26 || name[0] == UInt8(ascii: "*"))
         var isToken = startsLikeToken
@@ -110,7 +109,7 @@ extension ByteBuffer {
         if isToken { append(name) } else { appendStructuredString(name) }
     }
 
-    /// A String; what it cannot hold becomes `?`.
+    /// Appends a String; a byte that a String cannot hold becomes `?`.
     func appendStructuredString(_ text: Span<UInt8>) {
         append("\"")
         for index in 0..<text.count {

@@ -1,7 +1,6 @@
 import Bytes
 
-/// The content codings that an `Accept-Encoding` accepts, if it accepts no others than the common ones (RFC 9110
-/// §12.5.3).
+/// The content codings that an `Accept-Encoding` accepts, if it accepts only common ones (RFC 9110 §12.5.3).
 struct CodingSet: OptionSet, Equatable {
     let rawValue: UInt8
 
@@ -10,8 +9,8 @@ struct CodingSet: OptionSet, Equatable {
 
     init(rawValue: UInt8) { self.rawValue = rawValue }
 
-    /// `nil` where more is said than a set of the common ones can hold: a client that does not say the same might get
-    /// what it cannot read. `*` is more: beside it, it matters what is refused.
+    /// `nil` if the field holds more than a set of the common codings can express: a client with another field value
+    /// might get a coding that it cannot decode. `*` is such a case: beside it, refused codings matter too.
     init?(acceptedBy fields: FieldView) {
         self = []
         var members = ListIterator(fields, .acceptEncoding)
@@ -60,7 +59,7 @@ struct CodingSet: OptionSet, Equatable {
         return isZero
     }
 
-    /// Takes the next coding out, as a byte that stands in no field value.
+    /// Removes the lowest coding and returns it as a byte that cannot occur in a field value.
     mutating func popByte() -> UInt8? {
         guard !isEmpty else { return nil }
         let lowest = rawValue.trailingZeroBitCount

@@ -1,27 +1,27 @@
 import Bytes
 
-/// The content codings of a response (RFC 9110 §8.4): what a client must be able to undo before it can read the content.
+/// The content codings of a response (RFC 9110 §8.4): a client must be able to decode all of them to read the content.
 ///
-/// Names in lower case, in the order in which they were applied, commas between. `identity` is none; `x-gzip` and
-/// `x-compress` are `gzip` and `compress` (§8.4.1).
+/// Names in lower case, in the order in which they were applied, with commas between. `identity` is omitted; `x-gzip`
+/// and `x-compress` become `gzip` and `compress` (§8.4.1).
 struct ContentCodings: Sendable, Equatable {
     let names: ByteSlice
 
-    /// More of them, or longer ones, are in no use. Each is looked for in each request.
+    /// Responses in practice have no more codings and no longer names. Each name is searched in each request.
     static let most = 4
     static let longest = 32
 
-    /// What a response says of its coding.
+    /// The content codings of a response, classified.
     enum Scope {
-        /// Nothing that a client would have to undo.
+        /// None that a client would have to decode.
         case none
         /// Codings that a request may accept.
         case codings
-        /// More than is looked for in requests.
+        /// More codings, or longer names, than requests are searched for.
         case tooMuch
     }
 
-    /// What `Content-Encoding` of the response with `fields` comes to.
+    /// Classifies `Content-Encoding` of the response with `fields`.
     static func scope(_ fields: FieldView) -> Scope {
         guard fields.contains(.contentEncoding) else { return .none }
         var count = 0
@@ -34,7 +34,7 @@ struct ContentCodings: Sendable, Equatable {
         return count == 0 ? .none : .codings
     }
 
-    /// The codings of the response with `fields`, of which `scope` says that there are some.
+    /// The codings of the response with `fields`, for which `scope` is `codings`.
     init(_ fields: FieldView) {
         let buffer = ByteBuffer(capacity: 16)
         var members = ListIterator(fields, .contentEncoding)
@@ -46,9 +46,9 @@ struct ContentCodings: Sendable, Equatable {
         names = buffer.copied()
     }
 
-    /// Whether a client that sent `request` can read what has these codings: its `Accept-Encoding` accepts each of them
-    /// (§12.5.3). Without the field RFC 9110 has any coding be acceptable; but clients that do not send it mostly undo
-    /// none. Allocates nothing.
+    /// Whether a client that sent `request` can decode these codings: its `Accept-Encoding` accepts each of them
+    /// (§12.5.3). False without the field: RFC 9110 then permits any coding, but clients that do not send the field
+    /// mostly decode none. Does not allocate.
     func areAccepted(by request: FieldView) -> Bool {
         var codings = MemberIterator(names.span)
         while let coding = codings.next() {
@@ -57,7 +57,7 @@ struct ContentCodings: Sendable, Equatable {
         return true
     }
 
-    /// A weight of 0 refuses, and so does what is no weight. `*` accepts what is not named itself.
+    /// A weight of 0 or an invalid weight refuses a coding. `*` covers the codings that are not listed.
     private static func isAccepted(_ coding: Span<UInt8>, by request: FieldView) -> Bool {
         var (isNamed, accepts, anyAccepts) = (false, true, false)
         var members = ListIterator(request, .acceptEncoding)

@@ -2,12 +2,12 @@ public import Bytes
 
 /// `Content-Range: bytes …` (RFC 9110 §14.4). Ranges are half open.
 public enum ContentRange: Sendable, Equatable {
-    /// The length of the whole is `nil` where the sender does not know it.
+    /// The complete length is `nil` if the sender does not know it.
     case part(Range<Int>, of: Int?)
     case unsatisfied(length: Int)
 
-    /// `nil` for another unit, wrong syntax, or a range that does not lie within its length: to be taken as no
-    /// `Content-Range` that we understand, so the part is not to be combined.
+    /// `nil` for another unit, invalid syntax, or a range outside of its length. The caller treats the field as not
+    /// understood, so that the part is not combined.
     public init?(_ value: Span<UInt8>) {
         guard value.hasPrefixIgnoringCase("bytes "), let slash = value.firstIndex(of: UInt8(ascii: "/")) else {
             return nil
@@ -29,19 +29,20 @@ public enum ContentRange: Sendable, Equatable {
         self = .part(first..<last + 1, of: length)
     }
 
-    /// Digits. Unlike a position in `Range`, which may lie anywhere behind the end, each number says what the bytes are:
-    /// one that is too large is not understood.
+    /// Digits. A position in `Range` may lie anywhere after the end, but each number here identifies bytes of the
+    /// content: a number that is too large is invalid.
     private static func number(_ text: Span<UInt8>) -> Int? {
         text.decimal(saturatingAt: 1 << 63).flatMap { Int(exactly: $0) }
     }
 
-    /// Reads the only `Content-Range` line of a message; `nil` if there is not exactly one, or as above.
+    /// Reads the only `Content-Range` line of a message; `nil` if there is not exactly one, or if `init(_ value:)`
+    /// fails.
     public init?(_ fields: FieldView) {
         guard let value = fields.onlyValue(of: .contentRange) else { return nil }
         self.init(value)
     }
 
-    /// Appends the value.
+    /// Appends the field value.
     public func write(to buffer: ByteBuffer) {
         buffer.append("bytes ")
         switch self {

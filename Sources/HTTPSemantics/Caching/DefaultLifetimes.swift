@@ -1,11 +1,11 @@
-/// How long responses are fresh that state no lifetime, and of which no guess can be made or is wanted (RFC 9111 §4.2.2;
-/// Varnish's `default_ttl`, nginx's `proxy_cache_valid`); zero means not at all.
+/// The freshness lifetimes of responses that state none, if a heuristic is not possible or not wanted (RFC 9111 §4.2.2;
+/// Varnish's `default_ttl`, nginx's `proxy_cache_valid`); zero means not fresh at all.
 public struct DefaultLifetimes: Sendable, Equatable {
     /// The lifetime of responses with one status.
     public struct Lifetime: Sendable, Equatable {
         /// The status of the response.
         public var status: Status
-        /// How long it is fresh.
+        /// The freshness lifetime.
         public var duration: Duration { .nanoseconds(nanoseconds) }
         fileprivate let nanoseconds: Int64
 
@@ -22,10 +22,10 @@ public struct DefaultLifetimes: Sendable, Equatable {
         get { .nanoseconds(otherNanoseconds) }
         set { otherNanoseconds = Self.nanoseconds(of: newValue) }
     }
-    // Every response asks for it, and a `Duration` counts in 128 bits.
+    // Nanoseconds, since every response reads this value, and a `Duration` takes 128 bits.
     private var otherNanoseconds: Int64
 
-    /// None, unless some are given.
+    /// No lifetimes, unless some are given.
     public init(_ named: [Lifetime] = [], other: Duration = .zero) {
         (self.named, otherNanoseconds) = (named, Self.nanoseconds(of: other))
     }
@@ -42,21 +42,22 @@ public struct DefaultLifetimes: Sendable, Equatable {
         return named.first { $0.status == status }?.nanoseconds ?? otherNanoseconds
     }
 
-    /// Whether a response with `status` has one though it says nothing at all, not even `public`: where a guess would be
-    /// allowed, and for a redirection that the operator has named, as `needsName` says.
+    /// Whether a response with `status` gets a default lifetime even without any directive or `Expires`, not even
+    /// `public`: if the status is heuristically cacheable, or a redirection that the operator has named (`needsName`).
     func apply(to status: Status) -> Bool {
         if Freshness.isHeuristicallyCacheable(status) { return true }
         return Self.needsName(status) && named.contains { $0.status == status }
     }
 
-    /// Whether a response with `status` may have one though it says nothing at all, not even `public` (RFC 9111 §3,
-    /// §4.2.2).
+    /// Whether a response with `status` may get a default lifetime even without any directive, not even `public` (RFC
+    /// 9111 §3, §4.2.2).
     public static func mayHave(_ status: Status) -> Bool {
         guard status != .partialContent, !status.concernsRequest else { return false }
         return Freshness.isHeuristicallyCacheable(status) || needsName(status)
     }
 
-    /// 302 and 307: RFC 9111 §3 has them stored only if they say so themselves. Many origins send nothing with them, and
-    /// the operator knows whether they lead all clients to the same place; so the operator must name them.
+    /// 302 and 307: RFC 9111 §3 permits storing them only with an explicit directive. Many origins send none with them,
+    /// and the operator knows whether they redirect all clients to the same place; so the operator must name the
+    /// status.
     static func needsName(_ status: Status) -> Bool { status.code == 302 || status.code == 307 }
 }

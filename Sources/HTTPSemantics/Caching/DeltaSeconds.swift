@@ -1,23 +1,23 @@
-/// Seconds as caches count them: whole, never negative, and no larger than 2^31, which stands for 'for ever'.
+/// Seconds in caching fields: whole, never negative, and at most 2^31, which stands for infinity.
 ///
 /// RFC 9111 §1.2.2: a value or a sum that would overflow becomes 2^31, never a small or a negative number.
 public enum DeltaSeconds {
     /// 2^31 seconds, more than 68 years.
     public static let infinite: UInt32 = 2_147_483_648
 
-    /// The value of `1*DIGIT`, or `nil` where anything else stands in `text`. Sources: RFC 9111 §1.2.2.
+    /// The value of `1*DIGIT` (RFC 9111 §1.2.2); `nil` for any other text.
     public static func parse(_ text: Span<UInt8>) -> UInt32? {
         text.decimal(saturatingAt: UInt64(infinite)).map { UInt32($0) }
     }
 
-    /// `seconds` brought into `0...infinite`.
+    /// `seconds` clamped to `0...infinite`.
     @inlinable
     public static func saturating(_ seconds: Int64) -> UInt32 {
         if seconds <= 0 { return 0 }
         return seconds >= 2_147_483_648 ? 2_147_483_648 : UInt32(truncatingIfNeeded: seconds)
     }
 
-    /// `seconds` in nanoseconds. Fits for every value up to `infinite`, with room for a sum of three.
+    /// `seconds` in nanoseconds. Does not overflow for values up to `infinite`, nor for the sum of three.
     @inlinable
     public static func nanoseconds(_ seconds: UInt32) -> Int64 { Int64(seconds) &* 1_000_000_000 }
 }

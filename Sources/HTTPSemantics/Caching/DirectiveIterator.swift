@@ -1,11 +1,11 @@
-/// One `cache-directive = token [ "=" ( token / quoted-string ) ]` where it stands (RFC 9111 §5.2).
+/// One `cache-directive = token [ "=" ( token / quoted-string ) ]`, read in place (RFC 9111 §5.2).
 struct CacheDirective: ~Escapable {
     enum Form {
         /// No argument.
         case bare
-        /// A token, or a quoted string of which the quotes are left out.
+        /// A token, or a quoted string without its quotes.
         case token, quoted
-        /// White space around the `=`, a quoted string without an end, something after its end.
+        /// White space around the `=`, a quoted string without closing quote, or bytes after the closing quote.
         case malformed
     }
 
@@ -21,15 +21,15 @@ struct CacheDirective: ~Escapable {
     }
 }
 
-/// The directives of a field across all its lines, in order. Allocates nothing.
+/// The directives of a field across all its lines, in order. Does not allocate.
 ///
-/// What stands inside a quoted string is not a directive. Wrong input never ends the walk: a directive that
-/// forbids something must not hide behind a broken neighbour.
+/// The content of a quoted string is not a directive. Invalid input never ends the iteration: a directive that forbids
+/// something must not hide behind an invalid neighbour.
 struct DirectiveIterator: ~Escapable {
     private var lines: LineIterator
     private var line: DirectiveReader
 
-    /// - Parameter field: `Cache-Control`, or one that is read like it.
+    /// - Parameter field: `Cache-Control`, or a field with the same syntax.
     @_lifetime(copy fields)
     init(_ fields: FieldView, _ field: KnownField) {
         lines = LineIterator(fields, field)

@@ -1,6 +1,6 @@
 import Bytes
 
-/// An entity tag where it stands (RFC 9110 §8.8.3): its opaque part with the quotes, and whether it is weak.
+/// An entity tag, read in place (RFC 9110 §8.8.3): its opaque part with the quotes, and whether it is weak.
 public struct EntityTag: ~Escapable {
     /// The tag with its quotes.
     public let opaque: Span<UInt8>
@@ -26,7 +26,7 @@ public struct EntityTag: ~Escapable {
     /// RFC 9110 §8.8.3.2: weak comparison, for `If-None-Match`.
     public func isWeaklyEqual(to other: borrowing EntityTag) -> Bool { opaque.isEqual(to: other.opaque) }
 
-    /// Whether `text` is such a tag; of another length it is not even read.
+    /// Whether `text` is a weakly equal tag; a text of another length is not parsed.
     func isWeaklyEqual(toTagIn text: Span<UInt8>) -> Bool {
         guard text.count == opaque.count || text.count == opaque.count + 2, let tag = EntityTag(text) else {
             return false
@@ -41,7 +41,7 @@ public struct EntityTag: ~Escapable {
 }
 
 extension FieldView {
-    /// The message's `ETag`: its first line, if that holds one.
+    /// The message's `ETag`: its first line, if that holds a valid tag.
     public var entityTag: EntityTag? {
         @_lifetime(copy self)
         get {

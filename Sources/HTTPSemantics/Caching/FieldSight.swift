@@ -1,26 +1,26 @@
 import Bytes
 
-/// What an origin sees of one request field. Only that may tell requests apart, in keys and among variants: what it
-/// does not see makes no difference to its answer, and what it sees besides would be shared by clients that it told
-/// apart.
+/// How an origin receives one request field. Keys and variants may depend on a field only as far as the origin receives
+/// it as sent. A field that it does not receive does not affect its response; and for a field with additions, clients
+/// that the origin distinguishes would share a response.
 enum FieldSight {
-    /// What the client sent.
+    /// The field as the client sent it.
     case asSent
-    /// Nothing, or the same for all requests that have one key.
+    /// No field, or a field that is the same for all requests with one key.
     case sameForAll
-    /// More than the client's field: its address (`X-Forwarded-For`, and `X-Real-IP` where some proxies may say it),
-    /// its version of HTTP (`Via`), or something of its connection.
+    /// More than the client's field: the client's address (`X-Forwarded-For`, and `X-Real-IP` if some proxies may state
+    /// it), its version of HTTP (`Via`), or a property of its connection.
     case more
 }
 
 extension CachingPolicy {
-    /// What becomes of a field that requests may have, on its way through `RequestForwarding`.
+    /// How `RequestForwarding` forwards a request field.
     /// - Parameter name: in any case.
     func sight(of name: Span<UInt8>) -> FieldSight {
         let field = KnownField.recognise(name)
         switch field {
-        // Written from what the route's key holds, or for one connection only (RFC 9110 §7.6.1); of these two something
-        // may be said to the origin.
+        // Written from the contents of the route's key, or for one connection only (RFC 9110 §7.6.1). `TE` and
+        // `Upgrade` are for one connection too, but this proxy may send a part of them to the origin.
         case .host, .contentLength, .transferEncoding, .connection, .keepAlive, .proxyConnection, .http2Settings:
             return .sameForAll
         case .te, .upgrade: return .more

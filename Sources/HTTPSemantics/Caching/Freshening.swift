@@ -1,23 +1,23 @@
 import Bytes
 
-/// Updates a stored head with the fields of a 304, a `HEAD` or another part (RFC 9111 §3.2).
+/// Updates a stored head with the fields of a 304, a response to HEAD or another part (RFC 9111 §3.2).
 public enum Freshening {
-    /// Never taken over (§3.2): `Content-Length`, what is processed while receiving, what is not stored at all, and what
-    /// is about the content of the message that updates: none, or another part.
+    /// Fields that an update never replaces (§3.2): `Content-Length`, fields that are processed on receipt, fields that
+    /// are not stored at all, and fields that describe the content of the updating message: none, or another part.
     private static let exempt = StoredFields.connectionFields.union(StoredFields.ofContent).union(
         FieldSet(.contentLength, .age)
     )
-    /// What an answer says of when, and for how long.
+    /// The fields that state the response's time and lifetime.
     private static let times = FieldSet(.date, .expires)
 
-    /// The stored head with each field of `update` in place of all its lines of that name; the rest as it was.
+    /// The stored head with each field of `update` in place of all its lines of that name; the other fields stay.
     ///
-    /// `Set-Cookie` is only taken over where the stored response could have had it, and fields that the new head's own
-    /// `private` and `no-cache` name are left out; where the update says nothing of caching, those directives are the
-    /// stored response's (§5.2.2.4, §5.2.2.7). A weak tag stays weak (`FresheningSelection`): the strong one is that of
-    /// other bytes, those before compression.
+    /// `Set-Cookie` is only taken from `update` if the stored response could have had it. Fields that `private` and
+    /// `no-cache` of the new head name are omitted; if the update has no caching directives, the stored response's
+    /// directives apply (§5.2.2.4, §5.2.2.7). A weak tag stays weak (`FresheningSelection`): the strong tag is for
+    /// other bytes, before compression.
     /// - Parameters:
-    ///   - facts: those of `update` itself.
+    ///   - facts: computed from `update`.
     public static func head(
         _ stored: HeadBlock, updatedWith update: FieldView, facts: ResponseFacts, policy: CachingPolicy
     ) -> HeadBlock {
@@ -34,19 +34,21 @@ public enum Freshening {
         return builder.finish()
     }
 
-    /// The stored head with the times of `update` and nothing else of it: it is known only that the stored response is
-    /// still good.
+    /// The stored head with only the times of `update`: the response confirms only that the stored response is still
+    /// valid.
     /// - Parameters:
-    ///   - facts: those of `update` itself.
+    ///   - facts: computed from `update`.
     public static func head(_ stored: HeadBlock, confirmedBy update: FieldView, facts: ResponseFacts) -> HeadBlock {
         merged(stored, with: update, facts: facts, keepsCookie: false, onlyTimes: true)
     }
 
-    /// The updated head for the one client whose request `update` answers: with what others must not have.
+    /// The updated head for the one client whose request `update` answers: it includes fields that other clients must
+    /// not get.
     /// - Parameters:
-    ///   - former: the facts of what is stored: what it excludes `update` may bring without saying so again.
-    ///   - facts: those of `update` itself.
-    /// - Returns: `nil` where it gets what all get.
+    ///   - former: the facts of the stored response: `update` may contain fields that it excludes, without excluding
+    ///     them again.
+    ///   - facts: computed from `update`.
+    /// - Returns: `nil` if that client gets the same head as all clients.
     public static func headForLeader(
         _ stored: HeadBlock, _ former: ResponseFacts, updatedWith update: FieldView, facts: ResponseFacts
     ) -> HeadBlock? {
@@ -74,7 +76,7 @@ public enum Freshening {
 
         let old = stored.view
         for index in 0..<old.lines.count {
-            // Without its date the new response was made when it arrived (RFC 9110 §6.6.1).
+            // Without its `Date` the new response was generated when it arrived (RFC 9110 §6.6.1).
             if old.lines[index].field == .date, !update.contains(.date) {
                 builder.appendDate(facts.date)
                 continue
@@ -83,7 +85,7 @@ public enum Freshening {
                 builder.append(old, index)
                 continue
             }
-            // All new lines stand where the first old one stood.
+            // All new lines replace the first old one.
             if old.firstIndex(named: old.name(at: index)) == index { append(update, named: new, to: &builder) }
         }
         for index in 0..<update.lines.count where isTaken(index) {
@@ -107,8 +109,8 @@ public enum Freshening {
 }
 
 extension ResponseFacts {
-    /// The facts of a stored response after `head` was updated by a response that arrived at `responseTime`, whose
-    /// `Age` counts from now on (§4.3.4): the age is that of the validation.
+    /// The facts of a stored response after `head` was updated by a response that arrived at `responseTime`. Its `Age`
+    /// counts from then on (§4.3.4): the age is that of the validation.
     public init(
         freshened stored: ResponseFacts, head: FieldView, by update: FieldView, requestTime: Moment,
         responseTime: Moment,

@@ -1,9 +1,9 @@
-/// Which stored responses a 304 is about (RFC 9111 §4.3.4): add each that the origin was asked about, which are those
-/// that could be chosen for the request, then read `selected`. Where that is empty the 304 is about something the
-/// client has: pass it on, or ask again without conditions if the client asked none.
+/// Selects the stored responses that a 304 freshens (RFC 9111 §4.3.4): add each one whose validators were sent (those
+/// that could be selected for the request), then read `selected`. If that is empty, the 304 is for the client's own
+/// stored response: forward it, or repeat the request without conditions if the client sent none.
 ///
-/// An `ETag` that is no tag, or a `Last-Modified` that is no date, is no validator, but a 304 with another one is not
-/// about what is stored.
+/// An `ETag` that is no tag, or a `Last-Modified` that is no date, is no validator, but a 304 in which it differs does
+/// not apply to the stored response.
 public struct FresheningSelection {
     private enum Validator: Equatable { case strong, weak, none }
 
@@ -11,15 +11,15 @@ public struct FresheningSelection {
     private let validator: Validator
     private let mayBeForClient: Bool
     private var strong: [Int] = []
-    /// A candidate's tag is that of the 304, but weak.
+    /// A candidate's tag is weakly equal to the tag of the 304, but weak.
     private var namesWeak = false
     private var newestWeak: (index: Int, facts: ResponseFacts)?
     private var contradicts = false
     private var count = 0
 
     /// - Parameters:
-    ///   - facts: those of the 304 itself.
-    ///   - mayBeForClient: whether the origin was asked under the 304's very tag because a client has what it names
+    ///   - facts: computed from the 304.
+    ///   - mayBeForClient: whether the validation request contained the 304's tag because a client sent it
     ///     (`ClientConditions.isConfirmed`).
     public init(notModified facts: ResponseFacts, mayBeForClient: Bool = false) {
         notModifiedFacts = facts
@@ -57,12 +57,12 @@ public struct FresheningSelection {
     /// The indices of the candidates to freshen.
     public var selected: [Int] {
         switch validator {
-        // The text forbids it, but nginx weakens the tags of what it compresses, and a 304 does not come by its
-        // compression. It was asked about nothing else, so that is what it confirms.
+        // §4.3.4 forbids it, but nginx weakens the tags of responses that it compresses, and its 304s do not pass the
+        // compression. The request contained only this candidate's tag, so the 304 confirms this candidate.
         case .strong: strong.isEmpty && namesWeak && count == 1 && !mayBeForClient ? [0] : strong
         case .weak: newestWeak.map { [$0.index] } ?? []
-        // The text asks that the stored one lacks a validator too. But many origins leave the validator out of a
-        // 304, and where only one response was named there is no doubt which one was confirmed.
+        // §4.3.4 also requires that the stored response has no validator. But many origins omit the validator in a 304,
+        // and with only one candidate there is no doubt which one was confirmed.
         case .none: count == 1 && !contradicts ? [0] : []
         }
     }
@@ -82,7 +82,7 @@ public struct FresheningSelection {
 }
 
 extension ResponseFacts {
-    /// RFC 9111 §4: by `Date`; among equals, what arrived later.
+    /// RFC 9111 §4: by `Date`; among equal dates, the later arrival.
     public func isMoreRecent(than other: ResponseFacts) -> Bool {
         date == other.date ? responseTime.monotonic > other.responseTime.monotonic : date > other.date
     }

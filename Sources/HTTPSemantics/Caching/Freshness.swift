@@ -1,8 +1,8 @@
-/// Where a freshness lifetime comes from.
+/// The source of a freshness lifetime.
 public enum LifetimeSource: UInt8, Sendable {
     case none, sharedMaxAge, maxAge, expires, heuristic
 
-    /// Said by the origin, not guessed (RFC 9111 §4.2).
+    /// Stated by the origin, not heuristic (RFC 9111 §4.2).
     var isExplicit: Bool {
         switch self {
         case .sharedMaxAge, .maxAge, .expires: true
@@ -11,10 +11,10 @@ public enum LifetimeSource: UInt8, Sendable {
     }
 }
 
-/// The arithmetic of RFC 9111 §4.2.1 to §4.2.3, apart from where its numbers come from.
+/// The arithmetic of RFC 9111 §4.2.1 to §4.2.3.
 enum Freshness {
-    /// §4.2.1: the first of `s-maxage`, `max-age`, `Expires` − `Date` that is there, else a heuristic, else the
-    /// operator's default for the status. In nanoseconds: of these only the default can be other than whole seconds.
+    /// §4.2.1: the first of `s-maxage`, `max-age`, `Expires` − `Date` that is present, otherwise a heuristic, otherwise
+    /// the operator's default for the status. In nanoseconds: only the default may be a fraction of a second.
     static func lifetime(
         of status: Status, _ directives: ResponseDirectives, isTargeted: Bool, fields: FieldView, date: Int64,
         now: Int64, policy: CachingPolicy
@@ -23,7 +23,7 @@ enum Freshness {
         if let seconds = directives.maxAge { return (DeltaSeconds.nanoseconds(seconds), .maxAge) }
         // RFC 9213 §2.2: with a targeted field, Expires is ignored like Cache-Control.
         if !isTargeted, let value = fields.firstValue(of: .expires) {
-            // §5.3: what is no date, `0` first of all, lies in the past.
+            // §5.3: an invalid date, especially `0`, is in the past.
             guard let expires = HTTPDate.parse(value, now: now) else { return (0, .expires) }
             return (DeltaSeconds.nanoseconds(DeltaSeconds.saturating(expires &- date)), .expires)
         }
@@ -36,15 +36,15 @@ enum Freshness {
         return nanoseconds == 0 ? (0, .none) : (nanoseconds, .heuristic)
     }
 
-    /// §4.2.2: a share of the time since `Last-Modified`, in seconds. None without one, or with one that is not in the
-    /// past: that is stamped on whatever is made anew each time.
+    /// §4.2.2: a share of the time since `Last-Modified`, in seconds. None if the field is absent or not in the past:
+    /// responses generated per request often carry the current time there.
     private static func guess(_ fields: FieldView, date: Int64, now: Int64, policy: CachingPolicy) -> UInt32? {
         guard let modified = fields.firstDate(of: .lastModified, now: now), modified < date else { return nil }
         let fraction = (date - modified) * Int64(min(policy.heuristicPercent, 100)) / 100
         return min(DeltaSeconds.saturating(fraction), policy.heuristicLimit)
     }
 
-    /// §4.2.2 and RFC 9110 §15.1: the statuses that may be given a heuristic lifetime.
+    /// §4.2.2 and RFC 9110 §15.1: the statuses that may have a heuristic lifetime.
     static func isHeuristicallyCacheable(_ status: Status) -> Bool {
         switch status.code {
         case 200, 203, 204, 206, 300, 301, 308, 404, 405, 410, 414, 501: true
@@ -52,7 +52,7 @@ enum Freshness {
         }
     }
 
-    /// §5.1: the first member of the first line; anything but digits is as if the field were not there.
+    /// §5.1: the first member of the first line; a value other than digits counts as absent.
     static func ageValue(of fields: FieldView) -> UInt32 {
         guard let value = fields.firstValue(of: .age) else { return 0 }
         var members = MemberIterator(value)
@@ -60,11 +60,11 @@ enum Freshness {
         return DeltaSeconds.parse(first) ?? 0
     }
 
-    /// §4.2.3: the nanosecond of the monotonic clock at which the response was generated or validated, as far as we
-    /// can tell. Its age is counted from there.
+    /// §4.2.3: the nanosecond of the monotonic clock at which the response was generated or validated, as far as can be
+    /// computed. The age counts from there.
     ///
-    /// The corrected age is counted from the time of the request. The apparent age compares two clocks that both count
-    /// whole seconds, so a difference of one second says nothing and is left out.
+    /// The corrected age counts from the time of the request. The apparent age compares two clocks that both count
+    /// whole seconds, so a difference of one second is not significant and is ignored.
     static func birth(
         ageValue: UInt32, date: Int64?, requestTime: Moment, responseTime: Moment, trustsDate: Bool
     ) -> Int64 {
@@ -77,8 +77,8 @@ enum Freshness {
 }
 
 extension FieldView {
-    /// The date that the first line of `field` holds, in seconds since 1970; `nil` if there is none or it is none.
-    /// - Parameter now: the wall clock, which tells the century of a two-digit year.
+    /// The date in the first line of `field`, in seconds since 1970; `nil` if the line is absent or holds no date.
+    /// - Parameter now: the wall clock, which determines the century of a two-digit year.
     func firstDate(of field: KnownField, now: Int64) -> Int64? {
         guard let line = firstIndex(of: field) else { return nil }
         return HTTPDate.parse(value(at: line), now: now)

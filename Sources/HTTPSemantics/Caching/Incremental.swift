@@ -1,18 +1,18 @@
 import Bytes
 
-/// Messages whose content is written as things happen, and is to be forwarded piece by piece as it comes.
+/// Messages whose content is generated over time, and must be forwarded piece by piece as it arrives.
 extension FieldView {
-    /// Whether the sender asks for that: `Incremental: ?1` (RFC 10036). Anything but one Boolean is as if the field were
-    /// not there; its parameters say nothing.
+    /// Whether the sender requests incremental forwarding: `Incremental: ?1` (RFC 10036). A value other than one
+    /// Boolean counts as absent; parameters are ignored.
     public var asksForIncrementalForwarding: Bool {
         guard contains(.other) else { return false }
         var asks = false
         var hasLine = false
-        // It is no `KnownField`: only messages that are forwarded are looked at.
+        // `Incremental` is no `KnownField`: only forwarded messages are searched for it.
         for index in lines.indices where lines[index].field == .other {
             let name = name(at: index)
             guard name.count == 11, name.isEqualIgnoringCase(to: "incremental") else { continue }
-            // Two lines are a list, which is no Boolean.
+            // Two lines are a List, not a Boolean.
             if hasLine { return false }
             hasLine = true
             let item = value(at: index).withoutParameters()
@@ -21,8 +21,8 @@ extension FieldView {
         return asks
     }
 
-    /// Whether a response with these fields is written as things happen: its sender says so, or its media type does
-    /// (server-sent events; what a camera sends).
+    /// Whether the content of a response with these fields is generated over time, as `Incremental` or the media type
+    /// states (server-sent events; a camera's images).
     var isIncremental: Bool {
         if let value = firstValue(of: .contentType),
             value.isMediaType("text/event-stream") || value.isMediaType("multipart/x-mixed-replace")
@@ -34,14 +34,14 @@ extension FieldView {
 }
 
 extension Span<UInt8> {
-    /// Whether it is the media type `type`, with whatever parameters. Ends at the first byte that differs.
+    /// Whether the value is the media type `type`, with any parameters. Stops at the first byte that differs.
     fileprivate func isMediaType(_ type: StaticString) -> Bool {
         let length = type.utf8CodeUnitCount
         return count >= length && extracting(0..<length).isEqualIgnoringCase(to: type)
             && withoutParameters().count == length
     }
 
-    /// What stands before the first `;`, without white space behind it.
+    /// The text before the first `;`, without trailing white space.
     @_lifetime(copy self)
     fileprivate func withoutParameters() -> Span<UInt8> {
         var end = 0

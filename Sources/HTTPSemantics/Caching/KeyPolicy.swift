@@ -1,43 +1,43 @@
 public import Bytes
 
-/// What a route's cache key is made of besides method, scheme and authority (RFC 9111 §2): path and query as they were
-/// sent, unless the operator says otherwise, and chosen request fields and cookies.
+/// The components of a route's cache key besides method, scheme and authority (RFC 9111 §2): path and query as they
+/// were sent, unless the operator configures otherwise, and chosen request fields and cookies.
 ///
-/// Only the key changes; the origin is asked for what the client sent.
+/// Only the key changes; the request to the origin keeps the client's path and query.
 public struct KeyPolicy: Sendable, Equatable {
-    /// What of a query belongs to the key.
+    /// The part of a query that belongs to the key.
     public enum Query: Sendable, Equatable {
         case asSent
         case dropped
-        /// Only these parameters, as they were sent, and those in which an origin may see one of these
+        /// Only these parameters, as they were sent, and parameters that an origin may read as one of these
         /// (`LenientName`).
         case keeping([ParameterPattern])
         /// All but these, byte for byte.
         case dropping([ParameterPattern])
     }
 
-    /// All of it by default: only the origin knows what matters.
+    /// The whole query by default: only the origin knows which parameters matter.
     public var query: Query = .asSent {
         didSet { names = NameIndex(query) }
     }
-    /// Finds what `query` names; `nil` where that is little, which is walked.
+    /// Finds names in the list of `query`; `nil` for a short list, which is walked.
     private var names: NameIndex?
-    /// Parameters in order of their names; equal names keep theirs.
+    /// Parameters in order of their names; equal names keep their order.
     public var sortsQuery = false
     /// Request fields whose values stand in the key, names in any case.
     public var fields: [ByteSlice] = []
-    /// Cookies whose values stand in the key, and those which an origin may take for one of them (`LenientName`).
+    /// Cookies whose values stand in the key, and cookies that an origin may take for one of them (`LenientName`).
     public var cookies: [ByteSlice] = []
-    /// Fields with aliases of their names stand in the key too, since origins get them.
+    /// Fields with aliases of these names stand in the key too, since origins receive them.
     public var countsAliases = false
 
-    /// The most fields and the most cookies that an operator may name. The key says of each whether it is there, and each
-    /// is looked for in every request; likewise for fields that are looked for in every response.
+    /// The most fields and the most cookies that an operator may name. The key states of each whether it is present,
+    /// and each is searched in every request; the same limit holds for fields that are searched in every response.
     public static let mostNames = 64
 
     public init() {}
 
-    /// Whether the key is path and query as sent, so that there is nothing to do.
+    /// Whether the key has path and query as sent, without additions.
     public var isPlain: Bool {
         guard case .asSent = query else { return false }
         return !sortsQuery && fields.isEmpty && cookies.isEmpty
@@ -46,21 +46,22 @@ public struct KeyPolicy: Sendable, Equatable {
     /// Whether requests for one URL may have different keys, by their fields or cookies.
     public var dividesByFields: Bool { !fields.isEmpty || !cookies.isEmpty }
 
-    /// Appends the key of a request. The parts after the query begin with bytes that may not stand in a target.
+    /// Appends the key of a request. The parts after the query begin with bytes that cannot occur in a target.
     public func append(pathAndQuery target: Span<UInt8>, of request: FieldView, to buffer: ByteBuffer) {
         if isPlain { return buffer.append(target) }
         appendTarget(target, to: buffer)
         for name in fields {
             buffer.append(0)
             var line = request.firstIndex(named: name.span)
-            // The origin does not see what `Connection` names: it counts as absent.
+            // The origin does not receive fields that `Connection` nominates: they count as absent.
             if let named = line, request.isNominated(lineAt: named) { line = nil }
             // Absent is not the same as empty.
             buffer.append(line == nil ? 2 : 1)
             while let index = line {
                 buffer.append(request.value(at: index))
                 line = request.firstIndex(named: name.span, from: index + 1)
-                // Which stands in no value: origins differ in what they make of several lines.
+                // LF cannot occur in a value. It keeps lines apart, since origins differ in how they combine several
+                // lines.
                 if line != nil { buffer.append(0x0a) }
             }
             if countsAliases { buffer.append(aliasesOf: name.span, in: request) }
@@ -75,8 +76,8 @@ public struct KeyPolicy: Sendable, Equatable {
         }
     }
 
-    /// Origins read only so many parameters (PHP, node and qs 1,000), and do not see those behind: with more than these,
-    /// none is left out, and none is moved. The same goes for cookies.
+    /// Origins read a limited number of parameters (PHP, node and qs 1,000) and ignore the rest: if there are more than
+    /// this, the key keeps all of them in their order. The same holds for cookies.
     static let mostParameters = 256
 
     private func appendTarget(_ target: Span<UInt8>, to buffer: ByteBuffer) {
@@ -106,8 +107,8 @@ public struct KeyPolicy: Sendable, Equatable {
         }
     }
 
-    /// By their names as the most lenient origin reads them, each read once. Those that it may take for one keep their
-    /// order.
+    /// Sorts by the names as the most lenient origin reads them, each read once. Parameters with the same such name
+    /// keep their order.
     private static func sort(_ parameters: inout [Range<Int>], of target: Span<UInt8>) {
         let names = ByteBuffer(capacity: target.count)
         var pairs = parameters.map { parameter in
@@ -123,7 +124,7 @@ public struct KeyPolicy: Sendable, Equatable {
         parameters = pairs.map(\.parameter)
     }
 
-    /// Whether all origins agree on what it names: to some, `;` begins another one.
+    /// Whether all origins read the same name: for some, `;` starts another parameter.
     private static func isCertain(_ parameter: Span<UInt8>) -> Bool {
         parameter.firstIndex(of: UInt8(ascii: ";")) == nil && LenientName.isCertain(name(parameter))
     }
@@ -142,8 +143,9 @@ public struct KeyPolicy: Sendable, Equatable {
         parameter.extracting(0..<(parameter.firstIndex(of: UInt8(ascii: "=")) ?? parameter.count))
     }
 
-    /// Appends the values of all cookies of that name, in their order: of several some servers take the first, some the
-    /// last (RFC 6265 §5.4). With those of other names that an origin may take for it, their names.
+    /// Appends the values of all cookies with this name, in their order: of several, some servers use the first, some
+    /// the last (RFC 6265 §5.4). For cookies with another name that an origin may take for this one, appends the name
+    /// too.
     /// - Returns: false if there is none.
     private func appendCookie(
         _ name: ByteSlice, of request: FieldView, _ uncertain: UncertainCookies, to buffer: ByteBuffer
@@ -156,10 +158,10 @@ public struct KeyPolicy: Sendable, Equatable {
             guard isExact || uncertain.contains(place) || LenientName.mayBeSame(cookies.name, name.span) else {
                 continue
             }
-            // Which stands in no value.
+            // `;` cannot occur in a cookie value.
             if isThere { buffer.append(";") }
             if !isExact {
-                // Nor does this.
+                // Neither can byte 4.
                 buffer.append(4)
                 buffer.append(cookies.name)
                 buffer.append(4)
@@ -170,8 +172,9 @@ public struct KeyPolicy: Sendable, Equatable {
         return isThere
     }
 
-    /// Whether a pair of a `Cookie` ends within quotes, escapes counted or not. To some servers the next one is then
-    /// part of its value, though RFC 6265 §4.1.1 has no semicolon in there: which cookies they see cannot be told.
+    /// Whether a pair of a `Cookie` ends within quotes, with or without escapes. Some servers then take the next pair
+    /// as part of its value, although RFC 6265 §4.1.1 permits no semicolon there: the cookies that they read cannot be
+    /// predicted.
     private static func hasUnpairedQuote(_ request: FieldView) -> Bool {
         var lines = LineIterator(request, .cookie)
         while let value = lines.next() {
@@ -191,7 +194,7 @@ public struct KeyPolicy: Sendable, Equatable {
         return false
     }
 
-    /// Appends all that a request says in `Cookie`, in place of the cookies that are in the key.
+    /// Appends all values of `Cookie`, in place of the cookies that are in the key.
     private static func appendAllCookies(of request: FieldView, to buffer: ByteBuffer) {
         buffer.append(0)
         var lines = LineIterator(request, .cookie)
@@ -212,13 +215,13 @@ extension NameIndex {
     }
 }
 
-/// Which cookies of a request, by their places, have names that origins read differently: told once, not for each cookie
-/// of the key.
+/// Marks the cookies of a request, by position, whose names origins read differently: computed once, not for each
+/// cookie of the key.
 private struct UncertainCookies {
     /// A bit for each of `KeyPolicy.mostParameters`.
     private var bits = InlineArray<4, UInt64>(repeating: 0)
 
-    /// `nil` if there are more cookies than are looked at.
+    /// `nil` if there are more cookies than `KeyPolicy.mostParameters`.
     init?(_ request: FieldView) {
         var (cookies, place) = (CookieIterator(request), 0)
         while cookies.next() {

@@ -1,11 +1,11 @@
 import Bytes
 
-/// The name of a query's parameter, or of a cookie, as the most lenient origin may read it, one byte at a time: equal for
-/// two that some origin may take for the same.
+/// The name of a query's parameter, or of a cookie, as the most lenient origin may read it, one byte at a time: equal
+/// for two names that some origin may treat as the same.
 ///
-/// A key that leaves out what the origin looks at would let one client choose the page of another. Names are decoded
-/// as those of forms (`pa%67e`), compared without case, as ASP.NET does, and folded as by PHP: they end before the `[` of
-/// an index and before a zero, spaces in front are dropped, and other spaces and dots count as `_`.
+/// If a key omitted a parameter that the origin uses, one client could choose the page of another. Names are decoded
+/// like form names (`pa%67e`), compared without case, as in ASP.NET, and normalized as in PHP: a name ends before the
+/// `[` of an index and before a zero, leading spaces are dropped, and other spaces and dots count as `_`.
 struct LenientName: ~Escapable {
     private let name: Span<UInt8>
     private var index = 0
@@ -29,8 +29,9 @@ struct LenientName: ~Escapable {
         return nil
     }
 
-    /// Whether origins agree on where it ends, so far as they agree at all. Not on brackets that are no index behind a
-    /// name (PHP, Rack and qs each make something else of `a[b`, `[a]` and `a]`), nor on `%u0061`.
+    /// Whether all origins find the same end of the name, apart from the differences that this type ignores. False for
+    /// brackets other than an index after a name (PHP, Rack and qs each read `a[b`, `[a]` and `a]` differently), and
+    /// for `%u0061`.
     static func isCertain(_ name: Span<UInt8>) -> Bool {
         var (index, hasName, isOpen) = (0, false, false)
         while index < name.count {
@@ -51,7 +52,7 @@ struct LenientName: ~Escapable {
         return !isOpen
     }
 
-    /// Whether both may be the same to some origin.
+    /// Whether some origin may treat both names as the same.
     static func mayBeSame(_ left: Span<UInt8>, _ right: Span<UInt8>) -> Bool {
         var (first, second) = (LenientName(left), LenientName(right))
         while true {
@@ -61,7 +62,7 @@ struct LenientName: ~Escapable {
         }
     }
 
-    /// Whether `name` may begin with `start` to some origin.
+    /// Whether some origin may read `name` as beginning with `start`.
     static func mayBegin(_ name: Span<UInt8>, with start: Span<UInt8>) -> Bool {
         var (whole, first) = (LenientName(name), LenientName(start))
         while let byte = first.next() {

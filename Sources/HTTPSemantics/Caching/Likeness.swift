@@ -1,15 +1,15 @@
 import Bytes
 
-/// Which requests for one URL are alike: those that are the same in every field that an origin may have gone by. It is
-/// asked for responses whose origin says nothing of their reuse (`ResponseFacts.Flags.separatesRequests`): such an
-/// origin may take what is asked for from a field of its own (`X-Api-Key`, `X-Requested-With`), or choose by `Accept`,
-/// without ever saying `Vary`.
+/// Defines which requests for one URL match for sharing: requests that are equal in every field by which an origin may
+/// have selected its response. Used for responses whose origin does not allow reuse explicitly
+/// (`ResponseFacts.Flags.separatesRequests`): such an origin may select by a field of its own (`X-Api-Key`,
+/// `X-Requested-With`) or by `Accept` without sending `Vary`.
 ///
-/// All fields tell, except those in which visitors differ without meaning to get something else, and those that have
-/// rules of their own. These stand here.
+/// All fields distinguish requests, except the fields listed here: fields that differ between visitors without
+/// selecting another response, and fields with rules of their own.
 extension CachingPolicy {
-    /// Whether `one` and `other` have the same telling lines in the same order: names in any case, values as they are.
-    /// Of `Accept-Encoding` the same codings suffice. Allocates nothing.
+    /// Whether `one` and `other` have the same distinguishing lines in the same order: names in any case, values byte
+    /// for byte. In `Accept-Encoding`, an equal set of codings suffices. Does not allocate.
     public func areAlike(_ one: FieldView, _ other: FieldView) -> Bool {
         var (own, others) = (TellingLines(one), TellingLines(other))
         while true {
@@ -23,8 +23,9 @@ extension CachingPolicy {
         }
     }
 
-    /// Whether a request has telling lines that most visitors of a page do not share: any but `Accept`,
-    /// `Accept-Language` and `Accept-Encoding`. It is worth remembering then that others may get something else.
+    /// Whether a request has distinguishing lines that most visitors of a page do not share: any but `Accept`,
+    /// `Accept-Language` and `Accept-Encoding`. If so, the caller should remember that other requests may get another
+    /// response.
     public func isPeculiar(_ request: FieldView) -> Bool {
         var lines = TellingLines(request)
         while let line = lines.next(under: self) {
@@ -34,15 +35,15 @@ extension CachingPolicy {
         return false
     }
 
-    /// Whether a line of that field tells requests apart.
+    /// Whether a line of this field distinguishes requests.
     fileprivate func isTelling(_ field: KnownField, _ name: Span<UInt8>) -> Bool {
         guard field == .other else { return !Self.indifferent.contains(field) && sight(of: name) != .sameForAll }
-        // What the origin sees of it is the same for all.
+        // Excludes fields that the origin receives unchanged for all requests with one key, or not at all.
         return !Self.isIndifferent(name) && !KeyedForwarding.namesSender(name) && sight(of: name) != .sameForAll
     }
 
-    /// Known fields that do not tell. The last three lines: what has rules of its own, by which the response is shared
-    /// or not; the codings are compared as a set.
+    /// Known fields that do not distinguish requests. The last two lines hold fields with rules of their own, which
+    /// decide on sharing; codings are compared as a set.
     private static let indifferent: FieldSet = [
         FieldSet(.host, .connection, .keepAlive, .proxyConnection, .http2Settings, .te, .trailer, .upgrade),
         FieldSet(.contentLength, .transferEncoding, .expect, .age, .date),
@@ -51,9 +52,9 @@ extension CachingPolicy {
         FieldSet(.range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince),
     ]
 
-    /// Whether `name` is that of another field that does not tell: what browsers say of themselves and of the way they
-    /// came (`Sec-…`, client hints), and what tracing, gateways and CDNs add to each request. Those with the client's
-    /// address are `KeyedForwarding`'s.
+    /// Whether `name` is another field that does not distinguish requests: browsers' descriptions of themselves and of
+    /// the navigation (`Sec-…`, client hints), and additions of tracing, gateways and CDNs to each request.
+    /// `KeyedForwarding` covers fields with the client's address.
     private static func isIndifferent(_ name: Span<UInt8>) -> Bool {
         switch name[0] | 0x20 {
         case UInt8(ascii: "s"):
@@ -87,8 +88,8 @@ extension CachingPolicy {
         return false
     }
 
-    /// Whether either may get whatever coding the other gets. Who says nothing of codings accepts any (RFC 9110
-    /// §12.5.3): that is no empty set.
+    /// Whether each request may get any coding that the other may get. A request without the field accepts every coding
+    /// (RFC 9110 §12.5.3), which differs from an empty set.
     private static func acceptSameCodings(_ one: FieldView, _ other: FieldView) -> Bool {
         guard saysCodings(one), saysCodings(other) else { return saysCodings(one) == saysCodings(other) }
         if let own = CodingSet(acceptedBy: one), let others = CodingSet(acceptedBy: other) { return own == others }
@@ -100,7 +101,7 @@ extension CachingPolicy {
         }
     }
 
-    /// Whether the origin is told what codings are accepted: what `Connection` names is for us alone.
+    /// Whether the origin receives the accepted codings: fields that `Connection` nominates are not forwarded.
     private static func saysCodings(_ request: FieldView) -> Bool {
         guard request.contains(.acceptEncoding) else { return false }
         return request.lines.indices.contains {
@@ -109,7 +110,8 @@ extension CachingPolicy {
     }
 }
 
-/// The lines of a request by which it is told from others. What `Connection` names is for us alone.
+/// The lines of a request that distinguish it from others. Excludes fields that `Connection` nominates: they are for
+/// this hop only.
 private struct TellingLines: ~Escapable {
     private let fields: FieldView
     private var position = 0
@@ -130,9 +132,10 @@ private struct TellingLines: ~Escapable {
 }
 
 extension CachingPolicy {
-    /// Appends what is the same for requests that are alike, and differs for all others: nothing where nothing tells.
+    /// Appends bytes that are equal exactly for requests that match for sharing; no bytes if no line distinguishes the
+    /// request.
     func appendTelling(_ request: FieldView, to buffer: ByteBuffer) {
-        // None of these bytes stands in a name or a value.
+        // None of these bytes occurs in a name or a value.
         let (line, valueFollows, end, codings, next): (UInt8, UInt8, UInt8, UInt8, UInt8) = (3, 1, 0, 4, 0x0a)
         var lines = TellingLines(request)
         while let index = lines.next(under: self) {

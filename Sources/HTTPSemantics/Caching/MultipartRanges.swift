@@ -1,8 +1,8 @@
 public import Bytes
 
-/// The frame of a `multipart/byteranges` body (RFC 9110 §14.6): a head before each part and an end after the last.
+/// The framing of a `multipart/byteranges` body (RFC 9110 §14.6): a head before each part and an end after the last.
 public struct MultipartRanges: Sendable {
-    /// Offsets in the whole, in the order in which they are sent.
+    /// Offsets in the representation, in the order of sending.
     public let ranges: [Range<Int>]
     /// Bytes of the whole representation.
     public let length: Int
@@ -10,9 +10,9 @@ public struct MultipartRanges: Sendable {
     private let contentType: ByteSlice?
 
     /// - Parameters:
-    ///   - length: of the whole representation.
-    ///   - boundary: 1 to 70 letters and digits that do not occur in the body; a random number will do.
-    ///   - contentType: of the representation, which each part repeats.
+    ///   - length: bytes of the whole representation.
+    ///   - boundary: 1 to 70 letters and digits that do not occur in the body, for example a random number.
+    ///   - contentType: the representation's, which each part repeats.
     public init(_ ranges: [Range<Int>], of length: Int, boundary: ByteSlice, contentType: ByteSlice?) {
         self.ranges = ranges
         self.length = length
@@ -20,13 +20,14 @@ public struct MultipartRanges: Sendable {
         self.contentType = contentType
     }
 
-    /// Appends the value of the message's own `Content-Type`. It has no `Content-Range` (§15.3.7.2).
+    /// Appends the value of the message's own `Content-Type`. The message has no `Content-Range` of its own
+    /// (§15.3.7.2).
     public func writeContentType(to buffer: ByteBuffer) {
         buffer.append("multipart/byteranges; boundary=")
         buffer.append(boundary)
     }
 
-    /// Appends what stands before the bytes of `ranges[index]`.
+    /// Appends the delimiter and head before the bytes of `ranges[index]`.
     public func writePartHead(_ index: Int, to buffer: ByteBuffer) {
         buffer.append("\r\n--")
         buffer.append(boundary)
@@ -41,7 +42,7 @@ public struct MultipartRanges: Sendable {
         buffer.append("\r\n\r\n")
     }
 
-    /// Appends what stands after the last part.
+    /// Appends the delimiter after the last part.
     public func writeEnd(to buffer: ByteBuffer) {
         buffer.append("\r\n--")
         buffer.append(boundary)

@@ -1,8 +1,8 @@
 import Bytes
 
-/// Names of cookies or of a query's parameters, and beginnings of such names, as an operator lists them: found in one
-/// pass over a name, however many are listed. Made once, with the settings; a look allocates nothing. An object, so that
-/// nothing of it is copied for a request.
+/// An operator's list of names of cookies or query parameters, and of prefixes of such names: matched in one pass over
+/// a name, for any number of entries. Built once, with the settings; matching does not allocate. An object, so that a
+/// request copies none of it.
 final class NameIndex: Sendable, Equatable {
     /// How names are compared.
     enum Reading: Sendable {
@@ -12,19 +12,19 @@ final class NameIndex: Sendable, Equatable {
         case leniently
     }
 
-    /// A list that is no longer than this is walked, which is cheaper then.
+    /// A list up to this length is walked, which is cheaper.
     private static let mostWalked = 8
 
     private let reading: Reading
     private let names: ByteIndex
     private let beginnings: ByteIndex
-    /// Bytes of the longest beginning.
+    /// Bytes of the longest prefix.
     private let longestBeginning: Int
-    /// Whether every name begins so.
+    /// Whether the empty prefix is listed, so that every name matches.
     private let takesAll: Bool
 
-    /// `nil` for so few that they are walked.
-    /// - Parameter list: `isPrefix`: all names that begin so are meant.
+    /// `nil` for a list so short that it is walked.
+    /// - Parameter list: with `isPrefix`, the entry stands for all names that begin with `name`.
     init?(_ list: [(name: ByteSlice, isPrefix: Bool)], reading: Reading) {
         guard list.count > Self.mostWalked else { return nil }
         self.reading = reading
@@ -50,7 +50,7 @@ final class NameIndex: Sendable, Equatable {
                 && left.beginnings == right.beginnings
     }
 
-    /// Whether `name` is one of them, or begins with one of the beginnings.
+    /// Whether `name` is in the list, or begins with one of its prefixes.
     func matches(_ name: Span<UInt8>) -> Bool {
         if takesAll { return true }
         var (hash, count) = (RunningHash(), 0)
@@ -63,7 +63,7 @@ final class NameIndex: Sendable, Equatable {
         return has(hash, beginning: name, in: names, count)
     }
 
-    /// Whether `entries` have the first `count` bytes of `name`, as it is read, which have this hash.
+    /// Whether `entries` contain the first `count` bytes of `name`, as it is read; `hash` is their hash.
     private func has(_ hash: RunningHash, beginning name: Span<UInt8>, in entries: borrowing ByteIndex, _ count: Int)
         -> Bool
     {
@@ -77,11 +77,11 @@ final class NameIndex: Sendable, Equatable {
         return false
     }
 
-    /// For tests: the most places in its tables that are looked at at once.
+    /// For tests: the longest probe in the tables, in slots.
     var longestLook: Int { max(names.longestLook, beginnings.longestLook) }
 }
 
-/// The bytes of a name, one at a time, as they are compared.
+/// The bytes of a name in the form in which they are compared, one at a time.
 private struct NameReader: ~Escapable {
     private let name: Span<UInt8>
     private let reading: NameIndex.Reading

@@ -1,21 +1,22 @@
 public import Bytes
 import RawStructuredFieldValues
 
-/// Which differences between queries do not matter, as a response says (draft-ietf-httpbis-no-vary-search).
+/// The differences between queries that a response declares irrelevant (draft-ietf-httpbis-no-vary-search).
 ///
 /// The draft's algorithm in 'Parse a URL variation config' drops a field that has neither `params` nor `except`, while
-/// its introduction and examples give `key-order` by itself a meaning. We follow the prose: `key-order` counts alone.
+/// its introduction and examples give `key-order` by itself a meaning. This type follows the prose: `key-order` applies
+/// alone.
 public struct NoVarySearch: Sendable, Hashable {
-    /// Which parameters count.
+    /// The set of parameters that matter.
     public enum Parameters: Sendable, Hashable {
-        /// Sorted, each once.
+        /// Sorted, without duplicates.
         case allBut([QueryParameterName])
         case only([QueryParameterName])
     }
 
-    /// Which parameters make a difference.
+    /// The parameters whose values matter.
     public let parameters: Parameters
-    /// Whether the order of different parameters makes a difference.
+    /// Whether the order of different parameters matters.
     public let orderMatters: Bool
 
     /// The config under which queries are compared byte by byte.
@@ -26,10 +27,11 @@ public struct NoVarySearch: Sendable, Hashable {
         self.orderMatters = orderMatters
     }
 
-    /// Whether it is the default, so that a query is its own canonical form.
+    /// Whether this is the default, so that a query is its own canonical form.
     public var isDefault: Bool { self == .default }
 
-    /// Reads the field of a response. What is wrong or contradicts itself is the default: fewer hits, no wrong ones.
+    /// Reads the field of a response. An invalid or contradictory field results in the default: fewer hits, no wrong
+    /// ones.
     public init(_ fields: FieldView) {
         self = .default
         guard fields.contains(.noVarySearch),
@@ -65,7 +67,7 @@ public struct NoVarySearch: Sendable, Hashable {
         return names.sorted()
     }
 
-    /// Bytes that it takes in memory, about.
+    /// Approximate size in memory, in bytes.
     public var size: Int {
         let names =
             switch parameters {
@@ -74,15 +76,16 @@ public struct NoVarySearch: Sendable, Hashable {
         return names.reduce(64) { $0 + $1.bytes.count + 48 }
     }
 
-    /// Appends a text that is the same for two queries exactly if they are equivalent under this config: what stands in
-    /// a key. Not for the default, under which a query is its own; and so is one with more parameters than are looked at
-    /// (`KeyPolicy.mostParameters`). Allocates only for characters beyond ASCII.
+    /// Appends a text for the key that is equal for two queries exactly if they are equivalent under this config. Not
+    /// for the default config, in which a query is its own canonical form. A query with more than
+    /// `KeyPolicy.mostParameters` parameters is appended unchanged, after a `&`. Allocates only for characters beyond
+    /// ASCII.
     /// - Parameters:
-    ///   - query: what stands after the `?`; empty where there is none.
-    ///   - memory: what it is read into.
+    ///   - query: the query without the `?`; empty if there is none.
+    ///   - memory: working memory for the parsed query.
     public func append(canonical query: Span<UInt8>, to buffer: ByteBuffer, using memory: QueryParameters) {
         guard memory.read(query) else {
-            // No other text begins so.
+            // No other text begins with `&`.
             buffer.append("&")
             return buffer.append(query)
         }

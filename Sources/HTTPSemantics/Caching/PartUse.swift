@@ -1,17 +1,17 @@
-/// What parts of a representation that are stored are good for to one GET (RFC 9111 §3.3).
+/// How stored parts of a representation may be used for one GET (RFC 9111 §3.3).
 public enum PartUse: Sendable, Equatable {
-    /// All it wants is there, or is known not to be: send it, once fresh.
+    /// All requested bytes are stored, or the range is known to be unsatisfiable: send the response, once fresh.
     case answers
-    /// This is to be asked for first: the hull of what is missing.
+    /// Fetch this range first: it spans all missing bytes.
     case needs(ByteRangeSpec)
-    /// Several ranges and not all of them there: as if nothing were stored.
+    /// Several ranges, of which some are missing: treat the request as if no part were stored.
     case nothing
 
     /// - Parameters:
     ///   - request: the fields of a GET.
     ///   - content: the parts that are stored.
-    ///   - stored: their fields, with `facts`.
-    ///   - maxRanges: a request with more gets the whole.
+    ///   - stored: the fields of the stored response, with `facts`.
+    ///   - maxRanges: a request with more ranges gets the whole representation.
     public init(
         _ request: FieldView, of content: PartialContent, stored: FieldView, facts: ResponseFacts, maxRanges: Int
     ) {

@@ -1,35 +1,34 @@
-/// Which bytes of one representation are stored, and what a new part adds (RFC 9111 §3.3, §3.4; RFC 9110 §15.3.7.3).
-///
-/// The ranges are half open, sorted and apart from each other.
+/// The stored bytes of one representation, and their combination with a new part (RFC 9111 §3.3, §3.4; RFC 9110
+/// §15.3.7.3).
 public struct PartialContent: Sendable, Equatable {
     /// Half open, in order, with a gap between any two.
     public private(set) var ranges: [Range<Int>]
-    /// The length of the whole representation; `nil` while no part has said it.
+    /// The length of the whole representation; `nil` until a part states it.
     public private(set) var length: Int?
 
     /// - Parameters:
-    ///   - range: offsets of the bytes that are there.
-    ///   - length: of the whole in bytes, if it is known.
+    ///   - range: offsets of the stored bytes.
+    ///   - length: bytes of the whole representation, if known.
     public init(_ range: Range<Int>, of length: Int?) {
         ranges = range.isEmpty ? [] : [range]
         self.length = length
     }
 
-    /// Of runs that are apart from each other or touch, in order.
+    /// `runs` are in order and do not overlap, but may be adjacent.
     public init(_ runs: [Range<Int>], of length: Int?) {
         self.init(0..<0, of: length)
         for run in runs where !run.isEmpty { insert(run) }
     }
 
-    /// Whether the whole is there, so that it is to be treated as a complete 200.
+    /// Whether the whole representation is stored, so that it is treated as a complete 200.
     public var isComplete: Bool { length.map { contains(0..<$0) } ?? false }
 
-    /// Whether all of `range` is stored: only then may it be used to answer for it (§3.3).
+    /// Whether all of `range` is stored: only then may a response be constructed from it (§3.3).
     public func contains(_ range: Range<Int>) -> Bool {
         range.isEmpty || ranges.contains { $0.lowerBound <= range.lowerBound && range.upperBound <= $0.upperBound }
     }
 
-    /// What has to be fetched before `range` can be answered.
+    /// The ranges to fetch before a response with `range` is possible.
     public func missing(in range: Range<Int>) -> [Range<Int>] {
         var missing: [Range<Int>] = []
         var start = range.lowerBound
@@ -41,7 +40,8 @@ public struct PartialContent: Sendable, Equatable {
         return missing
     }
 
-    /// Adds another part of the same representation. False, and nothing changed, if the lengths contradict each other.
+    /// Adds another part of the same representation. Returns false and changes no state if the lengths contradict each
+    /// other.
     public mutating func add(_ other: PartialContent) -> Bool {
         if let length, let theirs = other.length, length != theirs { return false }
         let whole = length ?? other.length
@@ -62,8 +62,8 @@ public struct PartialContent: Sendable, Equatable {
         ranges.insert(joined, at: ranges.firstIndex { $0.lowerBound > joined.lowerBound } ?? ranges.endIndex)
     }
 
-    /// Whether two responses are parts of one representation: they share a strong entity tag (§3.4). Dates are never
-    /// enough here; two versions of one second would be mixed.
+    /// Whether two responses are parts of one representation: they share a strong entity tag (§3.4). A date is never
+    /// sufficient here: two versions of the same second would be mixed.
     public static func mayCombine(_ stored: FieldView, _ new: FieldView) -> Bool {
         guard let left = stored.entityTag, let right = new.entityTag else { return false }
         return left.isStronglyEqual(to: right)

@@ -1,9 +1,9 @@
-/// The first rule that forbids both to store a response and to share it. The names are those in `Cache-Status`, the log
+/// The first rule that forbids both storing and sharing a response. The names are the same in `Cache-Status`, the log
 /// and the metrics.
 public enum Prohibition: Sendable, CaseIterable {
-    /// The request went past the cache, by a cookie that the operator named (`CookiePattern`).
+    /// The request bypassed the cache, by a cookie that the operator named (`CookiePattern`).
     case passCookie
-    /// The request went over a connection to the origin that is its client connection's own.
+    /// The request was sent on an origin connection that is reserved for its client connection.
     case boundConnection
     case status
     case requestNoStore
@@ -12,7 +12,8 @@ public enum Prohibition: Sendable, CaseIterable {
     case authorization
     case setCookie
     case varyStar
-    /// `Vary` names a field that says more to the origin than to us, such as `X-Forwarded-For` (`FieldSight`).
+    /// `Vary` names a field with which the origin receives more than the client sent, such as `X-Forwarded-For`
+    /// (`FieldSight`).
     case varyForwarded
 
     /// The fixed name, for `detail` in `Cache-Status` (RFC 9211 §2.8).
@@ -36,12 +37,13 @@ extension ResponseFacts {
     func prohibition(answering request: RequestFacts, policy: CachingPolicy) -> Prohibition? {
         if request.hasPassCookie { return .passCookie }
         if request.isBound { return .boundConnection }
-        // §3: final; 206 and 304 only as far as understood, and a 304 is no response of its own.
+        // §3: the status is final; 206 and 304 only as far as understood, and a 304 is not a response of its own.
         if status.isInformational || status == .notModified { return .status }
-        // §5.2.2.3: all that caches must do with the registered ones is done here.
+        // §5.2.2.3: this cache implements all caching requirements of the registered statuses.
         if contains(.mustUnderstand), !status.isRegistered { return .status }
         if request.directives.noStore { return .requestNoStore }
-        // Before what the response says: to this client alone, so that it is no word about what others get.
+        // Before the response's directives: they are for this client's response and do not apply to responses for
+        // others.
         if request.hasAuthorization, !contains(.allowsAuthorized) { return .authorization }
         if isForOneRequest { return .status }
         // §5.2.2.3: a cache that understands `must-understand` and the status ignores `no-store`.
@@ -61,10 +63,10 @@ extension ResponseFacts {
         }
     }
 
-    /// RFC 6585 §3 to §6: 428, 429, 431 and 511 "MUST NOT be stored by a cache". Nor are other answers about one
-    /// request for anybody else, whatever they say: many origins give all that they send the same `Cache-Control`, and
-    /// a client with a wrong request could have it answer everybody's. Where the status may be about the resource too,
-    /// a lifetime that the origin states is its word that it is. What 416 is for, `sharing` says.
+    /// RFC 6585 §3 to §6: 428, 429, 431 and 511 "MUST NOT be stored by a cache". Other responses that concern one
+    /// request are not for other clients either, whatever their directives: many origins send the same `Cache-Control`
+    /// with all responses, and a client with a malformed request could replace the response for all clients. If the
+    /// status may concern the resource too, an explicit lifetime states that it does. `sharing` handles 416.
     private var isForOneRequest: Bool {
         guard status.concernsRequest, status != .rangeNotSatisfiable else { return false }
         return !(status.mayConcernResource && lifetimeSource.isExplicit && lifetime > 0)

@@ -1,7 +1,7 @@
 import Bytes
 
-/// The name of a query's parameter, decoded. Names are compared byte by byte: to compare them as text would take
-/// letters for the same that are only written alike.
+/// The name of a query's parameter, decoded. Names are compared byte by byte: a comparison as text would treat
+/// different characters as equal.
 public struct QueryParameterName: Sendable, Hashable, Comparable, ExpressibleByStringLiteral {
     let bytes: [UInt8]
 
@@ -20,10 +20,10 @@ public struct QueryParameterName: Sendable, Hashable, Comparable, ExpressibleByS
     }
 }
 
-/// A query as the application/x-www-form-urlencoded parser reads it (WHATWG URL §5.1), in memory that is used again:
-/// once it has grown, reading allocates nothing. Lives on one loop.
+/// A query as parsed by the application/x-www-form-urlencoded parser (WHATWG URL §5.1), in reused memory: once it has
+/// grown, reading does not allocate. Confined to one loop.
 public final class QueryParameters {
-    /// Places in `text`.
+    /// Ranges of `text`.
     private struct Pair {
         var name: Range<Int>
         var value: Range<Int>
@@ -35,7 +35,7 @@ public final class QueryParameters {
 
     public init() {}
 
-    /// - Returns: false if there are more than are looked at, empty ones counted.
+    /// - Returns: false if there are more than `KeyPolicy.mostParameters`, including empty ones.
     func read(_ query: Span<UInt8>) -> Bool {
         text.removeAll()
         pairs.removeAll(keepingCapacity: true)
@@ -55,7 +55,7 @@ public final class QueryParameters {
         return true
     }
 
-    /// A name as a field has it ('Parse a key' of the No-Vary-Search draft).
+    /// Decodes a name from the field ('Parse a key' of the No-Vary-Search draft).
     func name(_ encoded: Span<UInt8>) -> QueryParameterName {
         let text = text
         text.removeAll()
@@ -63,8 +63,8 @@ public final class QueryParameters {
         return QueryParameterName(text.span.extracting(place))
     }
 
-    /// Drops those whose names are among `names`, or those whose names are not.
-    /// - Parameter names: sorted: both lists may be long, and neither is ours.
+    /// Keeps the parameters whose names are among `names`; with `isKept` false, keeps the others instead.
+    /// - Parameter names: sorted, for binary search: origin and client control the length of both lists.
     func keep(named names: [QueryParameterName], _ isKept: Bool) {
         let text = text
         var kept = 0
@@ -75,8 +75,8 @@ public final class QueryParameters {
         pairs.removeLast(pairs.count - kept)
     }
 
-    /// By names; equal ones stay in their order. The draft sorts by UTF-16, we by bytes: whether two lists are the same
-    /// afterwards does not depend on which order it is.
+    /// Sorts by names; equal names keep their order. The draft sorts by UTF-16, this method by bytes: whether two
+    /// sorted lists are equal does not depend on the sort order.
     func sort() {
         guard pairs.count > 1 else { return }
         let text = text
@@ -86,7 +86,7 @@ public final class QueryParameters {
         }
     }
 
-    /// Lists that differ are written differently, in printable bytes without a space.
+    /// Writes different lists differently, in printable bytes without a space.
     func write(to buffer: ByteBuffer) {
         for pair in pairs {
             write(pair.name, to: buffer)
@@ -113,7 +113,7 @@ public final class QueryParameters {
         }
     }
 
-    /// `+` is a space, `%XX` a byte, and what is no UTF-8 becomes U+FFFD.
+    /// `+` becomes a space, `%XX` a byte, and invalid UTF-8 becomes U+FFFD.
     private func decode(_ bytes: Span<UInt8>) -> Range<Int> {
         let text = text
         let start = text.count
@@ -143,7 +143,7 @@ public final class QueryParameters {
 }
 
 extension Array<QueryParameterName> {
-    /// Whether `name` is among these, which are sorted.
+    /// Whether `name` is in this array, which is sorted.
     fileprivate func holds(_ name: Span<UInt8>) -> Bool {
         var (low, high) = (0, count)
         while low < high {

@@ -1,12 +1,12 @@
 import Bytes
 
-/// What a request's `Range` comes to on a representation. Ranges are half open.
+/// The result of applying a request's `Range` to a representation. Ranges are half open.
 public enum RangeSelection: Sendable, Equatable {
-    /// 200 with everything: there is no range, or it is ignored.
+    /// 200 with the whole representation: `Range` is absent or ignored.
     case whole
     /// 206 with `Content-Range`.
     case single(Range<Int>)
-    /// 206 with `multipart/byteranges`, in the order asked for.
+    /// 206 with `multipart/byteranges`, in the requested order.
     case multiple([Range<Int>])
     /// 416 with `Content-Range: bytes */length`.
     case unsatisfiable
@@ -14,16 +14,17 @@ public enum RangeSelection: Sendable, Equatable {
 
 /// The `Range` of a GET request (RFC 9110 §14.2).
 public struct RangeRequest: Sendable, Equatable {
-    /// The ranges in the order asked for; at least one.
+    /// The ranges in the requested order; at least one.
     public let specs: [ByteRangeSpec]
 
-    /// More ranges than this in one request are ignored, all of them: what `14.2` calls a broken client or an attack.
+    /// A `Range` with more ranges than this is ignored: §14.2 calls such a request a sign of a broken client or an
+    /// attack.
     public static let maxSpecs = 32
-    /// Parts nearer to each other than this cost more as two than as one (RFC 9110 §15.3.7.2).
+    /// Two parts with a smaller gap than this cost more than one part that includes the gap (RFC 9110 §15.3.7.2).
     static let overhead = 80
 
-    /// `nil` where there is no `Range`, the method is not GET, or the field is to be ignored: another unit, more than
-    /// one line, wrong syntax, too many ranges.
+    /// `nil` if there is no `Range`, the method is not GET, or the field is ignored: another unit, more than one line,
+    /// invalid syntax, too many ranges.
     public init?(_ fields: FieldView, method: Method) {
         guard method == .get, let value = fields.onlyValue(of: .range) else { return nil }
         self.init(value)
@@ -41,22 +42,22 @@ public struct RangeRequest: Sendable, Equatable {
         self.specs = specs
     }
 
-    /// The range that a GET asks for, where it asks for one and the representation of `length` bytes has it: what
-    /// nearly every request with `Range` does. `nil` for anything else. Allocates nothing.
+    /// The range of a GET with exactly one satisfiable range in a representation of `length` bytes, as in nearly every
+    /// request with `Range`. `nil` for any other request. Does not allocate.
     public static func single(_ fields: FieldView, length: Int) -> Range<Int>? {
         guard let value = fields.onlyValue(of: .range), let set = set(value), let spec = spec(set) else { return nil }
         return spec.range(in: length)
     }
 
-    /// The one range of a GET that may be asked for without anything being stored: it is the only one, and stands under
-    /// no condition, since what an `If-Range` comes to is not known before the response is there.
+    /// The range of a GET that may be forwarded when no part is stored: exactly one range, and no `If-Range`, whose
+    /// result is unknown before the response arrives.
     public static func only(_ fields: FieldView, method: Method) -> ByteRangeSpec? {
         guard !fields.contains(.ifRange), let range = RangeRequest(fields, method: method), range.specs.count == 1
         else { return nil }
         return range.specs[0]
     }
 
-    /// What stands behind `bytes=`; `nil` for another unit.
+    /// The text after `bytes=`; `nil` for another unit.
     @_lifetime(copy value)
     private static func set(_ value: Span<UInt8>) -> Span<UInt8>? {
         guard value.count > 6, value.hasPrefixIgnoringCase("bytes=") else { return nil }
@@ -73,14 +74,14 @@ public struct RangeRequest: Sendable, Equatable {
         return .between(first, last)
     }
 
-    /// Digits, saturating: RFC 9110 §14.1.2 wants no overflow.
+    /// Digits, saturating: RFC 9110 §14.1.2 requires protection against overflow.
     static func position(_ text: Span<UInt8>) -> Int? {
         text.decimal(saturatingAt: UInt64(Int.max - 1)).map { Int($0) }
     }
 
-    /// The ranges of a representation of `length` bytes that were asked for.
+    /// The requested ranges of a representation of `length` bytes.
     public func resolve(length: Int) -> RangeSelection {
-        // §14.2: for a representation without content, Range may be ignored; there is no other sensible answer.
+        // §14.2: for a representation without content, Range may be ignored; no other response makes sense.
         guard length > 0 else { return .whole }
         let ranges = specs.compactMap { $0.range(in: length) }
         guard let first = ranges.first else { return .unsatisfiable }
@@ -89,15 +90,15 @@ public struct RangeRequest: Sendable, Equatable {
         return parts.count == 1 ? .single(parts[0]) : .multiple(parts)
     }
 
-    /// Joins what overlaps or is near; each part stands where its first spec stood (§15.3.7.2). `nil` if more than two
-    /// ranges overlap, which §14.2 lets us ignore.
+    /// Joins ranges that overlap or are close; each part stands at the position of its first spec (§15.3.7.2). `nil` if
+    /// more than two ranges overlap, which §14.2 permits ignoring.
     private static func coalesced(_ ranges: [Range<Int>]) -> [Range<Int>]? {
         var parts: [Range<Int>] = []
         var overlaps = 0
         for range in ranges {
             var joined = range
             var place = parts.count
-            // A difference of two positions, unlike a sum, is a number whatever length the origin states.
+            // A difference of two positions, unlike a sum, does not overflow for any length that the origin states.
             for (index, part) in parts.enumerated().reversed()
             where joined.lowerBound - part.upperBound <= overhead && part.lowerBound - joined.upperBound <= overhead {
                 if joined.overlaps(part) { overlaps += 1 }
@@ -111,9 +112,9 @@ public struct RangeRequest: Sendable, Equatable {
     }
 }
 
-/// `If-Range` (RFC 9110 §13.1.5): whether the range may be sent, or the whole has to be.
+/// `If-Range` (RFC 9110 §13.1.5): decides between the range and the whole representation.
 public enum RangeCondition {
-    /// True where there is no `If-Range`.
+    /// True if there is no `If-Range`.
     public static func holds(_ request: FieldView, stored: FieldView, facts: ResponseFacts) -> Bool {
         guard request.contains(.ifRange) else { return true }
         guard let value = request.onlyValue(of: .ifRange) else { return false }

@@ -1,18 +1,18 @@
 import Bytes
 
-/// A 206 to a request for one range, as far as it is to be believed.
+/// A 206 to a request for one range, after validation.
 public struct ReceivedPart: Sendable, Equatable {
-    /// What part of the representation its content is.
+    /// The range of the representation that is its content.
     public let range: Range<Int>
-    /// The length of the whole, if it is known.
+    /// The length of the whole representation, if known.
     public let length: Int?
 
-    /// `nil` where it cannot be taken for a part: it is not the range that was asked for, its content has another
-    /// length than its range, or it has several parts (RFC 9110 §15.3.7). It need have no strong entity tag: that
-    /// only lets it go with others (RFC 9111 §3.4).
+    /// `nil` if the response is not a usable part: it does not contain the requested range, its content has another
+    /// length than its range, or it has several parts (RFC 9110 §15.3.7). A strong entity tag is not required here, but
+    /// for combining it with other parts (RFC 9111 §3.4).
     /// - Parameters:
-    ///   - status: of the response.
-    ///   - contentLength: of its content, as its framing announces it.
+    ///   - status: the response's.
+    ///   - contentLength: the length of its content, as its framing announces it.
     public init?(_ fields: FieldView, status: Status, contentLength: Int?, asked: ByteRangeSpec) {
         guard status == .partialContent,
             case .part(let range, let length)? = ContentRange(fields), contentLength ?? range.count == range.count,
@@ -26,7 +26,7 @@ public struct ReceivedPart: Sendable, Equatable {
         fields.firstValue(of: .contentType)?.hasPrefixIgnoringCase("multipart/byteranges") ?? false
     }
 
-    /// Whether it is of the same representation as what is stored (RFC 9111 §3.4).
+    /// Whether the part is of the same representation as the stored content (RFC 9111 §3.4).
     public func belongs(to content: PartialContent, fields: FieldView, stored: FieldView) -> Bool {
         var both = content
         return PartialContent.mayCombine(stored, fields) && both.add(PartialContent(range, of: length))

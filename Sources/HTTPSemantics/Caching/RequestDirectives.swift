@@ -1,6 +1,6 @@
 import Bytes
 
-/// Which wishes of a client a route does not honour, since with them anybody could send every request to the origin.
+/// The request directives that a route ignores, since any client could use them to send every request to the origin.
 ///
 /// RFC 9111 §5.2.1: request directives are advisory.
 public struct RequestDirectivePolicy: OptionSet, Sendable, Hashable {
@@ -11,17 +11,18 @@ public struct RequestDirectivePolicy: OptionSet, Sendable, Hashable {
     public static let ignoresMaxAge = Self(rawValue: 2)
     public static let ignoresMinFresh = Self(rawValue: 4)
 
-    /// What RFC 9111 §5.2.1 asks for.
+    /// All directives of RFC 9111 §5.2.1.
     public static let honoursAll: Self = []
-    /// Nothing a client says reaches past a fresh stored response. `no-store` is a promise to the client, so it stays.
+    /// No directive bypasses a fresh stored response. `no-store` is a promise to the client, so it still applies.
     public static let protectsOrigin: Self = [.ignoresNoCache, .ignoresMaxAge, .ignoresMinFresh]
 }
 
-/// What a request's `Cache-Control` (or, without one, `Pragma`) asks for. Sources: RFC 9111 §5.2.1, §5.4; RFC 5861 §4.
+/// The directives of a request's `Cache-Control` (or, without one, `Pragma`). Sources: RFC 9111 §5.2.1, §5.4; RFC 5861
+/// §4.
 ///
-/// Limits hold the value that limits nothing when the directive is absent, so a hit only compares numbers.
+/// An absent limit has a neutral value, so a hit only compares numbers.
 public struct RequestDirectives: Sendable, Equatable {
-    /// What is said without a number, or that one is said at all.
+    /// Directives without a number, and the presence of directives with one.
     public struct Flags: OptionSet, Sendable, Hashable {
         public let rawValue: UInt8
         @inlinable public init(rawValue: UInt8) { self.rawValue = rawValue }
@@ -29,29 +30,29 @@ public struct RequestDirectives: Sendable, Equatable {
         @inlinable public static var noCache: Self { Self(rawValue: 1) }
         @inlinable public static var noStore: Self { Self(rawValue: 2) }
         @inlinable public static var onlyIfCached: Self { Self(rawValue: 4) }
-        /// `max-stale` is there, with or without a value.
+        /// `max-stale` is present, with or without a value.
         @inlinable public static var acceptsStale: Self { Self(rawValue: 16) }
-        /// `max-age` or `min-fresh` is there.
+        /// `max-age` or `min-fresh` is present.
         @inlinable public static var limitsAge: Self { Self(rawValue: 32) }
     }
 
     /// Empty for almost every request.
     public var flags: Flags = []
-    /// Seconds; the oldest response wanted. `UInt32.max` when the client does not say.
+    /// Seconds; the greatest accepted age. `UInt32.max` if absent.
     public var maxAge: UInt32 = .max
-    /// Seconds for which the response must stay fresh; 0 when the client does not say.
+    /// Seconds for which the response must stay fresh; 0 if absent.
     public var minFresh: UInt32 = 0
-    /// Seconds past its lifetime that a response may be; `DeltaSeconds.infinite` for `max-stale` without a value.
+    /// Accepted seconds past the lifetime; `DeltaSeconds.infinite` for `max-stale` without a value.
     public var maxStale: UInt32 = 0
-    /// Seconds past its lifetime that a response may be when the origin fails; 0 when the client does not say.
+    /// Accepted seconds past the lifetime when the origin fails; 0 if absent.
     public var staleIfError: UInt32 = 0
 
-    /// What a request without the fields asks for: nothing.
+    /// The directives of a request without these fields: none.
     public static let none = RequestDirectives()
 
     public init() {}
 
-    /// Reads the fields of a request. Costs one bit test when it has none of them.
+    /// Reads the fields of a request. Costs one bit test per field if the request has none of them.
     @inlinable
     public init(_ fields: FieldView, ignoring policy: RequestDirectivePolicy = .honoursAll) {
         self.init()
@@ -59,7 +60,7 @@ public struct RequestDirectives: Sendable, Equatable {
         read(fields, policy)
     }
 
-    /// See `Flags`, and RFC 9111 §5.2.1 for what each of them asks for.
+    /// See `Flags`; RFC 9111 §5.2.1 defines each directive.
     @inlinable public var noCache: Bool { flags.contains(.noCache) }
     @inlinable public var noStore: Bool { flags.contains(.noStore) }
     @inlinable public var onlyIfCached: Bool { flags.contains(.onlyIfCached) }
@@ -77,8 +78,8 @@ public struct RequestDirectives: Sendable, Equatable {
         drop(policy)
     }
 
-    /// Directives that occur twice are taken at their more restrictive value; one whose argument makes no sense is
-    /// taken as not said, since all of them are wishes.
+    /// Of a repeated directive the more restrictive value applies, except that `stale-if-error=0` counts as absent. A
+    /// directive with an invalid argument counts as absent, since request directives are advisory.
     private mutating func take(_ directive: CacheDirective) {
         let name = directive.name
         let seconds = directive.form == .malformed ? nil : DeltaSeconds.parse(directive.argument)
@@ -118,7 +119,7 @@ public struct RequestDirectives: Sendable, Equatable {
         if maxAge == .max, minFresh == 0 { flags.remove(.limitsAge) }
     }
 
-    /// RFC 9111 §5.4: only `no-cache` means something, and only where there is no `Cache-Control`.
+    /// RFC 9111 §5.4: only `no-cache` has a meaning, and only without `Cache-Control`.
     private static func pragmaSaysNoCache(_ fields: FieldView) -> Bool {
         var directives = DirectiveIterator(fields, .pragma)
         while let directive = directives.next() {

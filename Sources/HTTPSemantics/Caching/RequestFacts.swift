@@ -1,20 +1,21 @@
-/// What the cache rules look at in the request that a response answers, as `ResponseFacts` are what they look at in the
-/// response. Each is to be stated: a forgotten one could hand on what is for one client.
+/// The properties of a request that the cache rules use to decide on its response; the counterpart of `ResponseFacts`.
+/// The initializer has no defaults: a forgotten value could share a response that is for one client.
 public struct RequestFacts: Sendable, Equatable {
-    /// What the origin was asked: GET, or HEAD for others who asked HEAD.
+    /// The method sent to the origin: GET, or HEAD if it is shared with other HEAD requests.
     public let method: Method
-    /// The directives that are left after policy ignored some; `no-store` is never ignored (`RequestDirectivePolicy`).
+    /// The directives that the policy does not ignore; `no-store` is never ignored (`RequestDirectivePolicy`).
     public let directives: RequestDirectives
-    /// Whether it carried `Authorization`.
+    /// Whether the request carried `Authorization`.
     public let hasAuthorization: Bool
-    /// Whether it went past the cache, by a cookie that the operator named (`CookiePattern`).
+    /// Whether the request bypassed the cache, by a cookie that the operator named (`CookiePattern`).
     public let hasPassCookie: Bool
 
-    /// Whether it went over a connection to the origin that is its client connection's own, on which it may have been
-    /// answered as from a user that no field of it names (`FieldView.hasConnectionCredentials`).
+    /// Whether the request was sent on an origin connection that is reserved for its client connection. The origin may
+    /// have authenticated that connection, so that no field of the request names the user
+    /// (`FieldView.hasConnectionCredentials`).
     public let isBound: Bool
 
-    /// A GET that asks for nothing special and comes from nobody in particular.
+    /// A GET without directives, credentials or pass cookies.
     public static let plainGet = RequestFacts(
         method: .get, directives: .none, hasAuthorization: false, hasPassCookie: false, isBound: false)
 

@@ -1,10 +1,10 @@
 import Bytes
 
-/// What a response's cache directives say, from `Cache-Control` or from the targeted field that takes its place.
+/// A response's cache directives, from `Cache-Control` or from the targeted field that replaces it.
 ///
-/// Where directives occur twice or contradict each other the more restrictive one holds; a lifetime that makes no
-/// sense makes the response stale. `immutable` (RFC 8246) and `no-transform` ask for nothing that is not done anyway.
-/// Sources: RFC 9111 §4.2.1, §5.2.2; RFC 5861.
+/// If directives are repeated or contradictory, the more restrictive one applies; of repeated `max-age` or `s-maxage`,
+/// the first one. An invalid lifetime makes the response stale. `immutable` (RFC 8246) and `no-transform` need no
+/// action: this cache complies anyway. Sources: RFC 9111 §4.2.1, §5.2.2; RFC 5861.
 package struct ResponseDirectives: Sendable, Equatable {
     /// Directives without a number (RFC 9111 §5.2.2).
     package struct Flags: OptionSet, Sendable, Hashable {
@@ -12,9 +12,9 @@ package struct ResponseDirectives: Sendable, Equatable {
         package init(rawValue: UInt16) { self.rawValue = rawValue }
 
         package static let `public` = Self(rawValue: 1 << 0)
-        /// Without field names: the whole response is meant for one user.
+        /// Without field names: the whole response is for one user.
         package static let `private` = Self(rawValue: 1 << 1)
-        /// With field names: only those fields are.
+        /// With field names: only those fields are for one user.
         package static let privateFields = Self(rawValue: 1 << 2)
         package static let noStore = Self(rawValue: 1 << 3)
         package static let noCache = Self(rawValue: 1 << 4)
@@ -22,32 +22,32 @@ package struct ResponseDirectives: Sendable, Equatable {
         package static let mustRevalidate = Self(rawValue: 1 << 6)
         package static let proxyRevalidate = Self(rawValue: 1 << 7)
         package static let mustUnderstand = Self(rawValue: 1 << 8)
-        /// `must-revalidate` as it was meant, without an argument: then it permits something, too (§3.5).
+        /// `must-revalidate` in its defined form, without an argument: only then does it permit sharing as well (§3.5).
         package static let plainMustRevalidate = Self(rawValue: 1 << 9)
     }
 
     /// The directives without a number that are present.
     package var flags: Flags = []
-    /// Seconds; 0 when the argument makes no sense.
+    /// Seconds; 0 if the argument is invalid.
     package var maxAge: UInt32?
-    /// Seconds; 0 when the argument makes no sense.
+    /// Seconds; 0 if the argument is invalid.
     package var sharedMaxAge: UInt32?
-    /// Seconds past the lifetime; `nil` when not said, since 0 forbids what the operator's default may allow.
+    /// Seconds past the lifetime; `nil` if absent, since 0 overrides the operator's default.
     package var staleWhileRevalidate: UInt32?
-    /// Seconds past the lifetime; `nil` when not said, since 0 forbids what the operator's default may allow.
+    /// Seconds past the lifetime; `nil` if absent, since 0 overrides the operator's default.
     package var staleIfError: UInt32?
-    /// Whether it allows any use once it is stale (RFC 5861).
+    /// Whether the response permits any use once it is stale (RFC 5861).
     var allowsStale: Bool { (staleWhileRevalidate ?? 0) > 0 || (staleIfError ?? 0) > 0 }
 
-    /// The first of a repeated `max-age` counts, but one that makes no sense makes all of them 0 (§4.2.1).
+    /// The first of a repeated `max-age` applies, but an invalid one makes all of them 0 (§4.2.1).
     private var maxAgeIsBroken = false
     private(set) var sharedMaxAgeIsBroken = false
-    /// Over all that `private` and `no-cache` name.
+    /// The bound on all field names in `private` and `no-cache`.
     private var nameBound = FieldNameBound()
 
     package init() {}
 
-    /// Whether all of `flag` are there.
+    /// Whether all of `flag` are present.
     package func contains(_ flag: Flags) -> Bool { flags.contains(flag) }
 
     /// Reads every `Cache-Control` line of a response.
@@ -64,11 +64,11 @@ package struct ResponseDirectives: Sendable, Equatable {
         case text(isSound: Bool)
     }
 
-    /// Takes one directive in.
+    /// Adds one directive.
     mutating func read(name: Span<UInt8>, argument: Argument, text: Span<UInt8>) {
         switch name.count {
         case 6:
-            // An argument is not allowed, and what permits more is only taken as it was meant.
+            // An argument is not allowed, and a directive that permits more is only accepted in its defined form.
             if name.isEqualIgnoringCase(to: "public"), argument == .none { flags.insert(.public) }
         case 7:
             if name.isEqualIgnoringCase(to: "max-age") {
@@ -115,8 +115,8 @@ package struct ResponseDirectives: Sendable, Equatable {
         value = isBroken ? 0 : value ?? seconds
     }
 
-    /// Whether the argument is a list of field names, and with those before it within the bound. Anything else counts as
-    /// no argument, which forbids more.
+    /// Whether the argument is a list of field names, and within the bound together with earlier lists. Any other
+    /// argument counts as none, which forbids more.
     private mutating func namesFields(_ argument: Argument, _ text: Span<UInt8>) -> Bool {
         guard nameBound.takes(text), argument == .text(isSound: true) else { return false }
         var names = MemberIterator(text)

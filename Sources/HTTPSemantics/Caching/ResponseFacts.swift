@@ -1,8 +1,8 @@
-/// What the cache rules need to know of one response, read from its head once, when it arrives or is freshened.
+/// The properties of one response that the cache rules use, read from its head once, when it arrives or is freshened.
 ///
-/// A value without references, free to go to any thread. A hit compares two or three of its numbers.
+/// A value without references, usable on any thread. A hit compares two or three of its numbers.
 public struct ResponseFacts: Sendable, Equatable {
-    /// What is yes or no about a response: its directives as they apply here, and which fields it has.
+    /// Boolean properties of a response: its directives as they apply here, and the fields that are present.
     public struct Flags: OptionSet, Sendable, Hashable {
         public let rawValue: UInt32
         @inlinable public init(rawValue: UInt32) { self.rawValue = rawValue }
@@ -13,30 +13,32 @@ public struct ResponseFacts: Sendable, Equatable {
         @inlinable public static var noStore: Self { Self(rawValue: 1 << 2) }
         /// Every reuse needs a validation (RFC 9111 §5.2.2.4).
         @inlinable public static var noCache: Self { Self(rawValue: 1 << 3) }
-        /// Never to be served stale: `must-revalidate`, `proxy-revalidate` or an applicable `s-maxage`.
+        /// The response is never served stale: `must-revalidate`, `proxy-revalidate` or an applicable `s-maxage`.
         @inlinable public static var mustRevalidate: Self { Self(rawValue: 1 << 4) }
         @inlinable public static var mustUnderstand: Self { Self(rawValue: 1 << 5) }
         /// `private` or `no-cache` name fields that must not be stored (see `StoredFields`).
         @inlinable public static var excludesFields: Self { Self(rawValue: 1 << 8) }
-        /// `must-revalidate`, `public` or `s-maxage`: answers to `Authorization` may be shared (RFC 9111 §3.5).
+        /// `must-revalidate`, `public` or `s-maxage`: responses to requests with `Authorization` may be shared (RFC
+        /// 9111 §3.5).
         @inlinable public static var allowsAuthorized: Self { Self(rawValue: 1 << 9) }
-        /// The directives are those of a targeted field (RFC 9213).
+        /// The directives come from a targeted field (RFC 9213).
         @inlinable public static var isTargeted: Self { Self(rawValue: 1 << 10) }
-        /// The response is shared only among requests that are alike (`CachingPolicy.areAlike`) while it arrives: it
-        /// has no lifetime in which any request could have it, and says nothing by which its origin allows that. It may
-        /// have been written for servers that share nothing of the kind, and show what belongs to a session or answers
-        /// a field.
+        /// While it arrives, the response is shared only among requests that match (`CachingPolicy.areAlike`): it has
+        /// no lifetime in which any request could get it, and no directive by which its origin allows sharing. Its
+        /// origin may rely on caches not sharing such responses, and the response may depend on a session or on a
+        /// request field.
         @inlinable public static var separatesRequests: Self { Self(rawValue: 1 << 11) }
-        /// `separatesRequests` holds and the fetching request was personal: the stored copy is only ever validated, by
-        /// entity tag.
+        /// `separatesRequests` holds and the fetching request was personal: the stored copy is only used after a
+        /// validation by entity tag.
         @inlinable public static var isOfSession: Self { Self(rawValue: 1 << 12) }
-        /// The origin has answered with something else since, which was not stored in its place: never to be served
-        /// stale. Not the origin's word, as `mustRevalidate` is: who asks next may share what comes.
+        /// The origin has since sent a different response, which was not stored in place of this one: this one is never
+        /// served stale. Unlike `mustRevalidate`, this is not the origin's directive: later requests may share the next
+        /// response.
         @inlinable public static var isSuperseded: Self { Self(rawValue: 1 << 13) }
         // Fields
         @inlinable public static var setsCookie: Self { Self(rawValue: 1 << 16) }
-        /// There is a `Vary` that names fields of which an origin sees what clients send; or a `Content-Encoding`, which
-        /// varies by `Accept-Encoding` whether it is named or not (`VaryRule`).
+        /// `Vary` names fields that the origin receives as clients send them; or there is a `Content-Encoding`, which
+        /// implies variation by `Accept-Encoding` whether `Vary` names it or not (`VaryRule`).
         @inlinable public static var varies: Self { Self(rawValue: 1 << 17) }
         /// `Vary` has the member `*`.
         @inlinable public static var variesByEverything: Self { Self(rawValue: 1 << 18) }
@@ -44,35 +46,35 @@ public struct ResponseFacts: Sendable, Equatable {
         @inlinable public static var hasWeakETag: Self { Self(rawValue: 1 << 20) }
         @inlinable public static var hasLastModified: Self { Self(rawValue: 1 << 21) }
         @inlinable public static var hasContentRange: Self { Self(rawValue: 1 << 22) }
-        /// Some of `StoredFields.ofContent` is there.
+        /// A field of `StoredFields.ofContent` is present.
         @inlinable public static var describesContent: Self { Self(rawValue: 1 << 24) }
-        /// `Vary` names a field of which an origin sees more than clients send (`FieldSight`).
+        /// `Vary` names a field with which an origin receives more than clients send (`FieldSight`).
         @inlinable public static var variesByMore: Self { Self(rawValue: 1 << 23) }
-        /// It is written as things happen, and forwarded piece by piece: server-sent events, `Incremental: ?1`
-        /// (RFC 10036).
+        /// The content is generated over time, and forwarded piece by piece: server-sent events, `Incremental: ?1` (RFC
+        /// 10036).
         @inlinable public static var isIncremental: Self { Self(rawValue: 1 << 27) }
-        // Afterwards
-        /// One of its cache groups was invalidated: to be validated before it is used again (RFC 9875 §3). Never
-        /// stored: what an unsafe request or a purge invalidates is dropped.
+        // After receipt
+        /// One of the response's cache groups was invalidated: validate before the next use (RFC 9875 §3). This flag is
+        /// never stored: a response that an unsafe request or a purge invalidates is dropped.
         @inlinable public static var isInvalidated: Self { Self(rawValue: 1 << 31) }
     }
 
     /// The status of the response; 200 for parts of a representation.
     public let status: Status
     public private(set) var flags: Flags
-    /// Where its lifetime comes from.
+    /// The source of the lifetime.
     public let lifetimeSource: LifetimeSource
-    /// Seconds (RFC 9111 §4.2.1), rounded up: 0 is none at all. `freshUntil` is exact.
+    /// Seconds (RFC 9111 §4.2.1), rounded up: 0 means no lifetime at all. `freshUntil` is exact.
     public let lifetime: UInt32
-    /// Seconds past the lifetime for which it may be served while a refresh runs (RFC 5861 §3).
+    /// Seconds past the lifetime for which the response may be served while a refresh runs (RFC 5861 §3).
     public let staleWhileRevalidate: UInt32
-    /// Seconds past the lifetime for which it may be served when the origin fails (RFC 5861 §4).
+    /// Seconds past the lifetime for which the response may be served when the origin fails (RFC 5861 §4).
     public let staleIfError: UInt32
     /// Nanosecond of the monotonic clock from which the age counts (RFC 9111 §4.2.3).
     public let born: Int64
-    /// Nanosecond of the monotonic clock from which on it is stale.
+    /// Nanosecond of the monotonic clock from which on the response is stale.
     public private(set) var freshUntil: Int64
-    /// When its head was there.
+    /// The time when the head was complete.
     public let responseTime: Moment
     /// `Date`, or the time it was received (RFC 9110 §6.6.1), in seconds since 1970.
     public let date: Int64
@@ -81,9 +83,9 @@ public struct ResponseFacts: Sendable, Equatable {
 
     /// Reads the head of a response.
     /// - Parameters:
-    ///   - requestTime: when the request was sent, or started to be.
-    ///   - responseTime: when the response's head was there.
-    ///   - age: the `Age` to start from where it does not stand in `fields`, as after a 304 (RFC 9111 §4.3.4).
+    ///   - requestTime: the time when sending the request started or ended.
+    ///   - responseTime: the time when the response's head was complete.
+    ///   - age: the initial `Age` if it is not in `fields`, as after a 304 (RFC 9111 §4.3.4).
     public init(
         status: Status, fields: FieldView, requestTime: Moment, responseTime: Moment, policy: borrowing CachingPolicy,
         age: UInt32? = nil
@@ -112,7 +114,8 @@ public struct ResponseFacts: Sendable, Equatable {
         staleWhileRevalidate = directives.staleWhileRevalidate ?? policy.staleWhileRevalidate
         staleIfError = directives.staleIfError ?? policy.staleIfError
         flags = Self.flags(directives, fields, isTargeted: targeted != nil, hasLastModified: modified != nil, policy)
-        // With a lifetime it is a hit for everybody a moment later, unless each has to ask, or nothing is ever stored.
+        // With a lifetime it is a hit for all clients a moment later, unless each use needs a validation or responses
+        // are not stored.
         if lifetime == 0 || flags.contains(.noCache) || !policy.storesResponses, !policy.sharesAcrossCookies,
             !status.isServerError,
             !flags.contains(.public), !directives.allowsStale, directives.sharedMaxAge ?? 0 == 0
@@ -137,14 +140,14 @@ public struct ResponseFacts: Sendable, Equatable {
         set(.mustRevalidate, isShared && policy.sharedMaxAgeForbidsStale)
         set(.mustUnderstand, directives.contains(.mustUnderstand))
         set(.excludesFields, directives.contains(.privateFields) || directives.contains(.noCacheFields))
-        // `max-age=0, private, must-revalidate` is what frameworks add where a page says nothing: no word about others.
+        // Frameworks add `max-age=0, private, must-revalidate` to pages without directives: it does not permit sharing.
         let isPersonal = directives.contains(.private) || directives.contains(.noStore)
         set(
             .allowsAuthorized,
             isPermitted || directives.contains(.plainMustRevalidate) && !isPersonal)
         set(.isTargeted, isTargeted)
         if fields.contains(.setCookie) {
-            // A cookie that is not stored does no harm.
+            // A `Set-Cookie` that is excluded from the stored head is harmless.
             let name = Array("set-cookie".utf8)
             set(.setsCookie, !ExcludedFields(fields, isTargeted: isTargeted, policy: policy).contains(name.span))
         }
@@ -167,20 +170,21 @@ public struct ResponseFacts: Sendable, Equatable {
     /// Whether all of `flag` hold.
     @inlinable public func contains(_ flag: Flags) -> Bool { flags.contains(flag) }
 
-    /// Whether there is anything a validation could be made with. A date says nothing of whose page it is.
+    /// Whether the response has a validator. For a response of one session, a date is not sufficient: it does not
+    /// identify the user.
     var hasValidator: Bool {
         !flags.isDisjoint(with: [.hasStrongETag, .hasWeakETag])
             || (contains(.hasLastModified) && !contains(.isOfSession))
     }
 
-    /// Whether it is never to be served stale, whatever else is allowed.
+    /// Whether the response is never served stale, even if other rules permit it.
     var forbidsStale: Bool { !flags.isDisjoint(with: [.mustRevalidate, .isOfSession, .isSuperseded]) }
 
     /// Seconds (RFC 9111 §4.2.3, current_age), counted on the monotonic clock only.
     @inlinable
     public func age(at now: Moment) -> UInt32 { DeltaSeconds.saturating((now.monotonic &- born) / 1_000_000_000) }
 
-    /// Seconds it stays fresh; negative once it is stale (RFC 9211 §2.5).
+    /// Seconds for which the response stays fresh; negative once it is stale (RFC 9211 §2.5).
     @inlinable
     public func timeToLive(at now: Moment) -> Int64 {
         isFresh(at: now)
@@ -188,11 +192,11 @@ public struct ResponseFacts: Sendable, Equatable {
             : -Int64(DeltaSeconds.saturating((now.monotonic &- freshUntil) / 1_000_000_000))
     }
 
-    /// Sets `isOfSession` if the fetching request was of a session, and so may have got what no other gets; only where
-    /// nothing says that others may have the response.
-    /// - Parameter isOfSession: asked only where it matters.
+    /// Sets `isOfSession` if the fetching request belonged to a session, so that its response may differ from all
+    /// others; only if no directive allows sharing the response.
+    /// - Parameter isOfSession: evaluated only if the result depends on it.
     public mutating func keep(toSession isOfSession: @autoclosure () -> Bool) {
-        // What may not be stored has no need of it; beside `must-understand`, `no-store` does not count (§5.2.2.3).
+        // A response that may not be stored needs no flag; with `must-understand`, `no-store` is ignored (§5.2.2.3).
         if contains(.separatesRequests), !contains(.noStore) || contains(.mustUnderstand), isOfSession() {
             flags.insert(.isOfSession)
         }
@@ -201,7 +205,7 @@ public struct ResponseFacts: Sendable, Equatable {
     /// Requires a validation before the response is used again (RFC 9111 §4.4).
     public mutating func invalidate() { flags.insert(.isInvalidated) }
 
-    /// Forbids serving the response stale from now on: the origin answered with something else (RFC 9111 §4.3.3).
+    /// Forbids serving the response stale from now on: the origin sent a different response (RFC 9111 §4.3.3).
     public mutating func forbidStale() { flags.insert(.isSuperseded) }
 
     /// Makes the response stale from now on (RFC 9111 §4.3.5).

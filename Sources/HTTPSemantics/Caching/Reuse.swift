@@ -3,23 +3,23 @@ public enum ValidationReason: Sendable, CaseIterable {
     case stale
     /// The response's `no-cache`.
     case noCache
-    /// Fresh, but the request says `no-cache` or `Pragma: no-cache`.
+    /// Fresh, but the request has `no-cache` or `Pragma: no-cache`.
     case requestNoCache
     /// Fresh, but not by the request's `max-age` or `min-fresh`.
     case requestAge
-    /// Since it came, one of its cache groups was invalidated (RFC 9875 §3).
+    /// After it arrived, one of its cache groups was invalidated (RFC 9875 §3).
     case invalidated
 }
 
-/// What a stored response that matches a request may be used for. Ages are in seconds, for `Age`.
+/// How a stored response that matches a request may be used. Ages are in seconds, for `Age`.
 public enum Reuse: Sendable, Equatable {
-    /// Send it. `ttl` is for how long it stays fresh.
+    /// Send it. `ttl` is the number of seconds for which it stays fresh.
     case fresh(age: UInt32, ttl: UInt32)
-    /// Send it, and refresh it unless that is under way (RFC 5861 §3).
+    /// Send it, and refresh it unless a refresh is running (RFC 5861 §3).
     case staleWhileRevalidate(age: UInt32)
-    /// Send it: the client said it accepts a stale one (RFC 9111 §5.2.1.2).
+    /// Send it: the client accepts a stale response (RFC 9111 §5.2.1.2).
     case staleAccepted(age: UInt32)
-    /// Ask the origin first. What may be sent if that fails, `mayServeStale` tells.
+    /// Ask the origin first. If that fails, `mayServeStale` decides.
     case validate(ValidationReason)
 }
 
@@ -42,7 +42,7 @@ extension ResponseFacts {
         if contains(.noCache) { return .validate(.noCache) }
         let isFresh = isFresh(at: now)
         if request.noCache { return .validate(isFresh ? .requestNoCache : .stale) }
-        // §5.2.1.1: no older than max-age, whatever else is said.
+        // §5.2.1.1: no older than max-age, regardless of other directives.
         if age > request.maxAge { return .validate(isFresh ? .requestAge : .stale) }
 
         if isFresh {
@@ -54,20 +54,21 @@ extension ResponseFacts {
         guard !forbidsStale, request.minFresh == 0 else { return .validate(.stale) }
         let overdue = overdue(at: now)
         if request.acceptsStale, isWithin(request.maxStale, overdue) { return .staleAccepted(age: age) }
-        // §5.2.1.1: with max-age and no max-stale, the client does not want a stale one.
+        // §5.2.1.1: with max-age and no max-stale, the client does not accept a stale response.
         guard !request.limitsAge, overdue <= staleWhileRevalidate else { return .validate(.stale) }
         return staleWhileRevalidate > 0 ? .staleWhileRevalidate(age: age) : .validate(.stale)
     }
 
-    /// The clock of a loop may be behind that of the one which fetched it: what has no lifetime is never fresh, all the
-    /// same.
+    /// A loop's clock may be behind that of the fetching loop, so the lifetime is checked too: without one, a response
+    /// is never fresh.
     @inlinable
     func isFresh(at now: Moment) -> Bool { lifetime > 0 && now.monotonic < freshUntil }
 
-    /// Whether its lifetime was not rounded up.
+    /// Whether the lifetime was not rounded up.
     private var hasWholeSeconds: Bool { freshUntil &- born == DeltaSeconds.nanoseconds(lifetime) }
 
-    /// Seconds since it went stale, rounded up: what may be served a second longer may not be a moment after that.
+    /// Seconds since the response became stale, rounded up: with a limit of one second, use ends after exactly one
+    /// second.
     func overdue(at now: Moment) -> UInt32 {
         DeltaSeconds.saturating((now.monotonic - freshUntil + 999_999_999) / 1_000_000_000)
     }

@@ -1,23 +1,23 @@
-/// What went wrong on the way to the origin while a stale response is at hand.
+/// A failure of a request to the origin while a stale response is stored.
 public enum OriginFailure: Sendable, Equatable {
-    /// The origin answered with this status.
+    /// The origin responded with this status.
     case status(Status)
-    /// No connection, or it broke before a response.
+    /// The connection failed, or closed before a response.
     case unreachable
-    /// No answer, or no progress, in time.
+    /// No response, or no progress, in time.
     case timeout
-    /// The origin answered with what is not an HTTP response: a client would get 502.
+    /// The origin's response is not valid HTTP: a client would get 502.
     case malformed
-    /// We may not ask: too many requests already, or no memory for what it would answer.
+    /// This proxy may not send the request: too many requests already, or no memory for the response.
     case overloaded
 }
 
 extension ResponseFacts {
     /// Whether this stale response may be sent instead of the failure. Sources: RFC 9111 §4.2.4, §5.2.2; RFC 5861 §4.
     ///
-    /// `must-revalidate` and its kind, `no-cache` and an invalidation forbid it under all circumstances; so do a
-    /// response of one session, an origin that has since answered with something else, and a client's `no-cache`. The
-    /// client's `max-age` and `min-fresh` do not: `stale-if-error` holds "regardless of other freshness information".
+    /// `must-revalidate` and its kind, `no-cache` and an invalidation forbid it under all circumstances. So do
+    /// `isOfSession`, `isSuperseded` and a client's `no-cache`. The client's `max-age` and `min-fresh` do not:
+    /// `stale-if-error` holds "regardless of other freshness information".
     public func mayServeStale(
         on failure: OriginFailure, for request: RequestDirectives, at now: Moment, policy: CachingPolicy
     ) -> Bool {
@@ -26,7 +26,8 @@ extension ResponseFacts {
         let limit =
             switch failure {
             case .status(let status): Self.countsAsError(status) ? permitted : 0
-            // Nobody is disconnected from an origin that answers. RFC 5861 §4: an error is what results in a 502, too.
+            // A cache is not disconnected from an origin that responds. RFC 5861 §4: an error that results in a 502
+            // counts too.
             case .malformed: permitted
             // §4.2.4: a disconnected cache needs no permission.
             case .unreachable, .timeout, .overloaded: max(permitted, policy.staleIfUnreachable)
@@ -34,8 +35,8 @@ extension ResponseFacts {
         return limit > 0 && overdue(at: now) <= limit
     }
 
-    /// Whether it says, as the answer to a validation, that what is stored is out of date (RFC 9111 §4.3.3). A failure
-    /// does not; nor do errors of the client, as 400, 403 or 429: they concern the request, not the resource.
+    /// Whether this response to a validation shows that the stored response is out of date (RFC 9111 §4.3.3). A server
+    /// error does not; nor do client errors such as 400, 403 or 429: they concern the request, not the resource.
     public var supersedesStored: Bool {
         switch status.code {
         case 200..<400, 404, 410, 451: true

@@ -2,23 +2,24 @@
 public enum NotStoredReason: Sendable, Hashable {
     case method
     case prohibited(Prohibition)
-    /// No explicit lifetime, and no status or `public` that would allow a guess (RFC 9111 §3).
+    /// No explicit lifetime, and no status or `public` that permits a heuristic one (RFC 9111 §3).
     case notCacheable
-    /// Written as things happen, for whoever listens from its beginning (`ResponseFacts.isForOneListener`).
+    /// The content is generated over time, for a client that receives it from the start
+    /// (`ResponseFacts.isForOneListener`).
     case incremental
-    /// Neither fresh for a moment nor good for anything afterwards.
+    /// Never fresh, and not usable once stale.
     case noFreshness
-    /// A 206 without a range, one that nobody asked for as a part, or one that the route does not store.
+    /// A 206 without a range, one to a request that was not for a part, or one that the route does not store.
     case partial
     /// The operator turned storing off here.
     case cachingOff
-    /// The request had content, which no key holds.
+    /// The request had content, and a key does not include content.
     case requestContent
     /// The response answers one client's condition or range (RFC 9110 §15.5.13, §15.5.17).
     case requestCondition
-    /// The length that it announces is more than may be stored.
+    /// The announced length is more than may be stored.
     case tooLarge
-    /// An unsafe request or a purge went over the key since it was asked for (RFC 9111 §4.4).
+    /// An unsafe request or a purge invalidated the key after the request was sent (RFC 9111 §4.4).
     case outdated
 
     /// The fixed name, for `detail` in `Cache-Status` (RFC 9211 §2.8).
@@ -39,10 +40,10 @@ public enum NotStoredReason: Sendable, Hashable {
     }
 }
 
-/// Whether a response may be kept for later requests.
+/// Whether a response may be stored for later requests.
 public enum Storability: Sendable, Equatable {
     case store
-    /// A 206: kept as part of the whole (RFC 9111 §3.3).
+    /// A 206: stored as part of the representation (RFC 9111 §3.3).
     case storePart
     case doNotStore(NotStoredReason)
 }
@@ -50,7 +51,7 @@ public enum Storability: Sendable, Equatable {
 extension ResponseFacts {
     /// RFC 9111 §3, with §3.3 and §3.5, for a shared cache.
     /// - Parameters:
-    ///   - request: the one that brought it, or that what is stored would answer.
+    ///   - request: the request that fetched the response, or one that the stored response would answer.
     ///   - answersTarget: for POST, whether `Content-Location` is the target URI (RFC 9110 §9.3.3).
     public func storability(
         answering request: RequestFacts, answersTarget: Bool, policy: CachingPolicy
@@ -62,18 +63,19 @@ extension ResponseFacts {
             return .doNotStore(.method)
         }
         if let reason = prohibition(answering: request, policy: policy) { return .doNotStore(.prohibited(reason)) }
-        // A lifetime that nobody stated is one that may be guessed, or that the operator gave the status.
+        // A lifetime that is not explicit is heuristic, or the operator's default for the status.
         guard contains(.public) || lifetimeSource != .none || Freshness.isHeuristicallyCacheable(status) else {
             return .doNotStore(.notCacheable)
         }
         if isForOneListener { return .doNotStore(.incremental) }
         guard isWorthKeeping else { return .doNotStore(.noFreshness) }
         guard status == .partialContent else { return .store }
-        // Its range is known, so it may answer for what lies in that. Whether it may be combined is another matter (§3.4).
+        // The range is known, so the part may answer requests within it. Combining it has further conditions (§3.4).
         return policy.storesPartialContent && contains(.hasContentRange) ? .storePart : .doNotStore(.partial)
     }
 
-    /// Something that is neither fresh nor could be validated nor served stale only takes room (§3, last note).
+    /// A response that is never fresh, has no validator and may not be served stale only occupies memory (§3, last
+    /// note).
     private var isWorthKeeping: Bool {
         let isFreshOnce = freshUntil > responseTime.monotonic && !contains(.noCache)
         let isGoodStale =

@@ -1,34 +1,35 @@
 public import Bytes
 
-/// Makes the head that is kept, and shown to everybody but the client that led, out of the one that arrived
+/// Builds the head that is stored, and sent to all clients but the one that led the fetch, from the head that arrived
 /// (RFC 9111 §3.1, RFC 9110 §7.6.1).
 ///
-/// Everything is kept byte for byte and in order, except what concerns one connection, one proxy or one user. The
-/// block's bytes are complete field lines, so they go out in one piece.
+/// All fields are kept byte for byte and in order, except fields for one connection, one proxy or one user. The block's
+/// bytes are complete field lines, so they are sent in one piece.
 public enum StoredFields {
-    /// Fields for one connection or for the proxy in front (§3.1). `Trailer` announces what a stored response does not
-    /// have.
+    /// Fields for one connection or for the next proxy (§3.1). `Trailer` announces trailers, which a stored response
+    /// does not have.
     static let connectionFields = FieldSet(
         .connection, .proxyConnection, .keepAlive, .te, .trailer, .transferEncoding, .upgrade, .http2Settings,
         .proxyAuthenticate, .proxyAuthenticationInfo, .proxyAuthorization
     )
 
-    /// Fields about the content of the one message they came with: which part of the representation it is (RFC 9110
-    /// §14.4), and its digest (RFC 9530 §2; `Content-MD5` of RFC 2616, which counts as the same). They hold for no part
-    /// of that content, nor for a message without any. `Repr-Digest` (RFC 9530 §3), and `Digest` before it (RFC 3230
-    /// §4.3.2: of the instance), are of the whole representation, whatever of it a message brings.
+    /// Fields that describe the content of the message that carries them: its range of the representation (RFC 9110
+    /// §14.4), and its digest (RFC 9530 §2; `Content-MD5` of RFC 2616, which counts as the same). They do not apply to
+    /// a part of that content, nor to a message without content. `Repr-Digest` (RFC 9530 §3), and `Digest` before it
+    /// (RFC 3230 §4.3.2: of the instance), describe the whole representation, in a message with any part of it.
     public static let ofContent = FieldSet(.contentRange, .contentDigest, .contentMD5)
 
     /// - Parameters:
-    ///   - facts: of the same response.
-    ///   - dropping: fields left out besides. `Age` always is: each reuse states its own (§4).
-    ///   - isForLeader: for the client that led, which gets what qualified directives keep from all others.
+    ///   - facts: computed from the same response.
+    ///   - dropping: further fields to omit. `Age` is always omitted: each reuse states its own (§4).
+    ///   - isForLeader: for the client that led the fetch, which also gets the fields that qualified directives
+    ///     restrict.
     public static func head(
         keeping fields: FieldView, facts: ResponseFacts, policy: CachingPolicy, dropping: FieldSet = [],
         isForLeader: Bool = false
     ) -> HeadBlock {
         let kept = KeptLines(fields, facts: facts, policy: policy, dropping: dropping, isForLeader: isForLeader)
-        // An upper bound; the difference is what is left out, mostly nothing.
+        // An upper bound; it exceeds the size by the omitted lines, mostly none.
         var size = kept.needsDate ? HeadBlockBuilder.dateLineSize : 0
         var count = kept.needsDate ? 1 : 0
         for index in 0..<fields.lines.count where !kept.dropped.contains(fields.lines[index].field) {
@@ -42,14 +43,14 @@ public enum StoredFields {
     }
 
     /// Appends the lines of that head to `buffer`, for a caller that keeps no list of them (`HeadBlock.init(lines:)`
-    /// finds them anew).
+    /// rebuilds it).
     public static func append(
         _ fields: FieldView, facts: ResponseFacts, policy: CachingPolicy, dropping: FieldSet = [],
         isForLeader: Bool = false,
         to buffer: ByteBuffer
     ) {
         let kept = KeptLines(fields, facts: facts, policy: policy, dropping: dropping, isForLeader: isForLeader)
-        // Lines that are kept, stand one after the other, and are not copied yet: mostly nearly all.
+        // A run of adjacent kept lines that are not copied yet: mostly nearly all lines.
         var run = 0..<0
         for index in 0..<fields.lines.count where kept.contains(index) {
             let line = fields.completeLine(at: index)
@@ -73,15 +74,15 @@ public enum StoredFields {
     }
 }
 
-/// Which lines of a head are kept.
+/// Decides which lines of a head are kept.
 private struct KeptLines: ~Copyable, ~Escapable {
-    /// Left out whatever their value.
+    /// Fields that are omitted regardless of their value.
     let dropped: FieldSet
-    /// RFC 9110 §6.6.1: a recipient with a clock adds the date it lacks.
+    /// RFC 9110 §6.6.1: a recipient with a clock adds a missing `Date`.
     let needsDate: Bool
     private let fields: FieldView
     private let excluded: ExcludedFields
-    /// Whether anything in the message names others that are left out; mostly not.
+    /// Whether the message names further fields to omit, by `Connection` or a qualified directive; mostly false.
     private let namesOthers: Bool
 
     @_lifetime(copy fields)
@@ -98,7 +99,7 @@ private struct KeptLines: ~Copyable, ~Escapable {
         namesOthers = fields.contains(.connection) || !excluded.isEmpty
     }
 
-    /// Whether the line at `index` is among them.
+    /// Whether the line at `index` is kept.
     @inline(__always)
     func contains(_ index: Int) -> Bool {
         !dropped.contains(fields.lines[index].field)
@@ -106,8 +107,8 @@ private struct KeptLines: ~Copyable, ~Escapable {
     }
 }
 
-/// The fields that qualified `private` and `no-cache` directives name (RFC 9111 §5.2.2.4, §5.2.2.7), as far as
-/// they count as qualified: `ResponseDirectives` has the same bound.
+/// The fields that qualified `private` and `no-cache` directives name (RFC 9111 §5.2.2.4, §5.2.2.7), as far as they
+/// count as qualified: `ResponseDirectives` has the same bound.
 struct ExcludedFields {
     private var lists: [ByteSlice] = []
     var isEmpty: Bool { lists.isEmpty }

@@ -1,13 +1,13 @@
 import RawStructuredFieldValues
 
-/// Reads structured fields (RFC 9651) of a message, all lines of a name together. Off the hot path: allocates.
+/// Parses structured fields (RFC 9651) of a message, all lines of a name together. Off the hot path: allocates.
 ///
-/// A value that is too long is as if it did not parse: the library looks for each key among all that came before it, so a
-/// few kilobytes more would hold the loop for a quarter of a second.
+/// A value that is too long counts as one that does not parse: the library compares each key with all before it, so a
+/// few kilobytes more would block the loop for a quarter of a second.
 enum StructuredFields {
     /// Bytes of a dictionary.
     static let longestDictionary = 4096
-    /// Bytes of a list: of 128 cache groups with names of 60 bytes.
+    /// Bytes of a list: enough for 128 cache groups with names of 60 bytes.
     static let longestList = 8192
 
     static func dictionary(_ fields: FieldView, named name: Span<UInt8>) -> OrderedMap<String, ItemOrInnerList>? {
@@ -22,7 +22,7 @@ enum StructuredFields {
         return try? parser.parseListFieldValue()
     }
 
-    /// RFC 9110 §5.3; `nil` where there is no such line, or too much.
+    /// RFC 9110 §5.3; `nil` if there is no such line, or the value is too long.
     private static func combinedValue(_ fields: FieldView, named name: Span<UInt8>, longest: Int) -> [UInt8]? {
         guard var index = fields.firstIndex(named: name) else { return nil }
         var bytes: [UInt8] = []

@@ -1,6 +1,6 @@
 public import Bytes
 
-/// The target URI of a request (RFC 9110 §7.1), against which references in its response are resolved.
+/// The target URI of a request (RFC 9110 §7.1), the base for references in its response.
 public struct TargetURI: Sendable {
     /// Whether the scheme is https.
     public let isSecure: Bool
@@ -15,8 +15,8 @@ public struct TargetURI: Sendable {
         self.pathAndQuery = pathAndQuery
     }
 
-    /// The path and query that `reference` means, if it has the same origin: scheme, host and port (RFC 9110 §4.3.1).
-    /// Resolved by RFC 3986 §5.2.2; the fragment is left out. `nil` for another origin or no URI reference.
+    /// The path and query of `reference`, if it has the same origin: scheme, host and port (RFC 9110 §4.3.1). Resolved
+    /// by RFC 3986 §5.2.2; the fragment is omitted. `nil` for another origin or no URI reference.
     public func sameOriginTarget(of reference: Span<UInt8>) -> ByteSlice? {
         var rest = reference
         if let hash = rest.firstIndex(of: UInt8(ascii: "#")) { rest = rest.extracting(0..<hash) }
@@ -58,7 +58,7 @@ public struct TargetURI: Sendable {
         return own.span.isEqual(to: theirs.span)
     }
 
-    /// Where the colon after a scheme stands: `scheme = ALPHA *( ALPHA / DIGIT / "+" / "-" / "." )`.
+    /// The position of the colon after a scheme: `scheme = ALPHA *( ALPHA / DIGIT / "+" / "-" / "." )`.
     private static func schemeEnd(_ text: Span<UInt8>) -> Int? {
         for index in 0..<text.count {
             let byte = text[index]

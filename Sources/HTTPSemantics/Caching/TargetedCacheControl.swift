@@ -1,10 +1,10 @@
 import Bytes
 import RawStructuredFieldValues
 
-/// `CDN-Cache-Control` and its kind (RFC 9213): dictionary structured fields that take the place of both
-/// `Cache-Control` and `Expires` for the caches they are aimed at.
+/// `CDN-Cache-Control` and its kind (RFC 9213): dictionary structured fields that replace both `Cache-Control` and
+/// `Expires` for the caches they target.
 enum TargetedCacheControl {
-    /// The directives of the first targeted field that is there, parses and is not empty; `nil` if none is.
+    /// The directives of the first targeted field that is present, parses and is not empty; `nil` if there is none.
     static func directives(of fields: FieldView, policy: borrowing CachingPolicy) -> ResponseDirectives? {
         if fields.present.isDisjoint(with: policy.targetedKnown) { return nil }
         for target in policy.targetedFields {
@@ -16,8 +16,8 @@ enum TargetedCacheControl {
         return nil
     }
 
-    /// The field names that qualified `private` and `no-cache` carry in the field that `directives` chooses, in the same
-    /// order and within the same bound.
+    /// The field names in qualified `private` and `no-cache` directives of the field that `directives` selects, in the
+    /// same order and within the same bound.
     static func fieldLists(in fields: FieldView, targets: [ByteSlice]) -> [ByteSlice] {
         for target in targets {
             guard let dictionary = dictionary(named: target, in: fields) else { continue }
@@ -33,7 +33,7 @@ enum TargetedCacheControl {
         return []
     }
 
-    /// §2.1: a field that is empty or does not parse is as if it were not there.
+    /// §2.1: a field that is empty or does not parse counts as absent.
     private static func dictionary(named name: ByteSlice, in fields: FieldView) -> OrderedMap<String, ItemOrInnerList>?
     {
         guard let dictionary = StructuredFields.dictionary(fields, named: name.span), dictionary.count > 0 else {
@@ -42,8 +42,8 @@ enum TargetedCacheControl {
         return dictionary
     }
 
-    /// A value of a type that its directive cannot have is not consumed (§2.1): for what forbids, the directive
-    /// still counts as there; for a lifetime, it counts as one that makes no sense.
+    /// A value of a type that its directive cannot have is not consumed (§2.1): a directive that forbids something
+    /// still counts as present; a lifetime counts as invalid.
     private static func read(_ key: String, _ value: ItemOrInnerList, into directives: inout ResponseDirectives) {
         let name = Array(key.utf8)
         let none: [UInt8] = []
@@ -55,7 +55,7 @@ enum TargetedCacheControl {
             if isSet { directives.read(name: name.span, argument: .none, text: none.span) }
         case .integer(let number):
             let text = Array(String(number).utf8)
-            // A number names no field.
+            // A number is no field name.
             let isDuration = key != "private" && key != "no-cache"
             directives.read(name: name.span, argument: .text(isSound: isDuration), text: text.span)
         case .string(let argument):

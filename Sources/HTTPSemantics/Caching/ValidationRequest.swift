@@ -1,37 +1,39 @@
 public import Bytes
 
-/// The preconditions we put on a request so that the origin may answer 304 (RFC 9111 §4.3.1).
+/// The preconditions that this cache adds to a request so that the origin may answer 304 (RFC 9111 §4.3.1).
 ///
-/// Add each stored response that could answer the request, then write. Off the hot path; lives where it was made.
+/// Add each stored response that could answer the request, then write. Off the hot path; used only where it was
+/// created.
 public struct ValidationRequest {
-    // Made when there is something to hold: most requests have nothing stored to ask about.
+    // Created on the first use: for most requests no validators are stored.
     private var tags: ByteBuffer?
     private var lastModified: ByteBuffer?
     private var candidates = 0
 
-    /// More tags than this of one client are left out: it gets the whole where the origin would have confirmed a later
-    /// one.
+    /// Further tags of one client are omitted: it then gets the whole response, even if the origin would have confirmed
+    /// a later tag.
     package static let maxClientTags = 64
-    /// Nor more than this many bytes of them: room for 64 of the usual length. Each is compared with all before it.
+    /// The most bytes of such tags: room for 64 of the usual length. Each tag is compared with all before it.
     private static let maxClientTagBytes = 4096
 
-    /// Whether tags are asked about that only the client has: a 304 may then be for it alone
-    /// (`ClientConditions.isConfirmed`).
+    /// Whether the request contains tags of responses that only the client has stored: a 304 may then be for that
+    /// client alone (`ClientConditions.isConfirmed`).
     public private(set) var hasClientTags = false
 
-    /// Whether there is nothing to write.
+    /// Whether there are no preconditions to write.
     public var isEmpty: Bool { tags == nil && lastModified == nil }
 
     public init() {}
 
-    /// A complete stored response, fresh or stale. Partial ones only for a range they hold in full (§4.3.2).
-    /// - Parameter byDate: whether it may be confirmed by its date, and not only by its tag.
+    /// Adds a complete stored response, fresh or stale. Partial responses only for a range they contain in full
+    /// (§4.3.2).
+    /// - Parameter byDate: whether the response may be validated by its date, and not only by its tag.
     public mutating func add(_ stored: FieldView, facts: ResponseFacts, byDate: Bool = true) {
         candidates += 1
         if let tag = stored.firstValue(of: .etag), stored.entityTag != nil { append(tag) }
         lastModified = nil
-        // §4.3.1: the date only where it names one response; as it stands, since the origin may compare it literally.
-        // A date says nothing of whose page it is, and there are origins that go by it beside a tag.
+        // §4.3.1: the date only if it identifies one response; unchanged, since the origin may compare it literally. A
+        // date does not identify the user of a session's response, and some origins use it even beside a tag.
         if byDate, candidates == 1, facts.contains(.hasLastModified), !facts.contains(.isOfSession),
             let value = stored.firstValue(of: .lastModified)
         {
@@ -40,14 +42,14 @@ public struct ValidationRequest {
         }
     }
 
-    /// Adds the client's own entity tags, so that a 304 may be for what the client has (§4.3.2). Its `*` is left out:
-    /// with it the origin would confirm what nobody has. Nothing is added where we have no tag ourselves: our date
-    /// would then no longer count (RFC 9110 §13.1.3). The client's own date is never asked about, since one date cannot
-    /// stand for two.
+    /// Adds the client's own entity tags, so that a 304 may confirm the client's stored response (§4.3.2). `*` is
+    /// omitted: with it the origin would confirm a response that neither side has stored. Without a stored tag no tags
+    /// are added: the stored date would then be ignored (RFC 9110 §13.1.3). The client's own date is never sent, since
+    /// one date cannot stand for two.
     public mutating func merge(client request: FieldView) {
         guard let tags else { return }
         let stored = tags.count
-        // Of the client's among them.
+        // The ranges of the client's tags in `tags`.
         var places: [Range<Int>] = []
         var members = ListIterator(request, .ifNoneMatch, quoting: .quotedStrings)
         var (count, bytes) = (0, 0)
@@ -68,8 +70,8 @@ public struct ValidationRequest {
         }
     }
 
-    /// Appends the field lines, each with its CRLF. The request's own `If-None-Match` and `If-Modified-Since` must
-    /// be left out.
+    /// Appends the field lines, each with its CRLF. The caller omits the request's own `If-None-Match` and
+    /// `If-Modified-Since`.
     public func write(to buffer: ByteBuffer) {
         if let tags {
             buffer.append("If-None-Match: ")

@@ -1,9 +1,9 @@
-/// For which requests a response is: what its `Vary` nominates, and what the request that caused it said there (RFC 9111
-/// §4.1). Free to go to any thread.
+/// The requests that a response may answer: the fields that its `Vary` nominates, with their values in the original
+/// request (RFC 9111 §4.1). Usable on any thread.
 public struct Variant: Hashable, Sendable {
-    /// What `Vary` nominates.
+    /// The nominated fields.
     public let rule: VaryRule
-    /// What the request said there.
+    /// The values of the request in these fields.
     public let key: VariantKey
 
     /// The variant of a response to the request with `fields`, where `Vary` is `rule`.

@@ -1,19 +1,19 @@
 import Bytes
 
-/// What one request says in the fields that a `VaryRule` nominates: equal for requests that get the same variant.
+/// The values of one request in the fields that a `VaryRule` nominates: equal for requests that get the same variant.
 ///
-/// Holds the names too, so that keys under different rules never compare equal. Free to go to any thread.
+/// Contains the names too, so that keys under different rules never compare equal. Usable on any thread.
 public struct VariantKey: Sendable {
-    /// For each nominee: its name, and the codings that its requests are told apart by, if any; `present` and its
-    /// normalised value, or `absent`; lines with aliases of it, where they count; then `end`. None of these bytes may
-    /// stand in a name or a value.
+    /// For each nominee: its name, and the codings by which its requests are distinguished, if any; `present` and its
+    /// normalised value, or `absent`; lines with aliases of it, if they count; then `end`. The marker bytes cannot
+    /// occur in a name or a value.
     private let bytes: ByteSlice
 
     private static let absent: UInt8 = 2, present: UInt8 = 1, end: UInt8 = 0, codings: UInt8 = 5
     /// The value of a request that accepts the nominee's codings.
     fileprivate static let accepts: UInt8 = 6
 
-    /// The key under a rule that nominates nothing.
+    /// The key under a rule that nominates no fields.
     public static let none = VariantKey(bytes: ByteSlice(""))
 
     private init(bytes: ByteSlice) { self.bytes = bytes }
@@ -26,8 +26,8 @@ public struct VariantKey: Sendable {
         bytes = buffer.copied()
     }
 
-    /// The key under `rule` for requests that are alike in all else too (`CachingPolicy.areAlike`); `nil` where nothing
-    /// tells this one from others. Nothing is stored under such a key: only fetches are.
+    /// The key under `rule` for requests that also match for sharing (`CachingPolicy.areAlike`); `nil` if no line
+    /// distinguishes this request from others. Only fetches have such a key, never stored responses.
     public init?(_ fields: FieldView, under rule: VaryRule, tellingApartBy policy: borrowing CachingPolicy) {
         let buffer = ByteBuffer(capacity: 512)
         Self.append(fields, under: rule, to: buffer)
@@ -56,10 +56,10 @@ public struct VariantKey: Sendable {
         }
     }
 
-    /// Bytes in it.
+    /// The number of bytes.
     public var count: Int { bytes.count }
 
-    /// Its hash; another one in each process, so that no client can aim at it.
+    /// The key's hash; it differs between processes, so that clients cannot choose colliding keys.
     public var hash: UInt64 {
         var hash = StreamedHash()
         let bytes = bytes.span
@@ -67,7 +67,7 @@ public struct VariantKey: Sendable {
         return hash.finish()
     }
 
-    /// The hash of the key that the request with `fields` has under `rule`. Allocates nothing, except where there are
+    /// The hash of the key that the request with `fields` has under `rule`. Does not allocate, except if there are
     /// aliases.
     public static func hash(of fields: FieldView, under rule: VaryRule) -> UInt64 {
         var hash = StreamedHash()
@@ -92,8 +92,8 @@ public struct VariantKey: Sendable {
         return hash.finish()
     }
 
-    /// Whether the request with `fields` has this very key under `rule`, which made the key. Allocates nothing, except
-    /// where there are aliases.
+    /// Whether the request with `fields` has this key under `rule`, with which the key was built. Does not allocate,
+    /// except if there are aliases.
     public func matches(_ fields: FieldView, under rule: VaryRule) -> Bool {
         let stored = bytes.span
         var position = 0
@@ -128,7 +128,7 @@ extension VariantKey: Hashable {
     public func hash(into hasher: inout Hasher) { hasher.combine(bytes.span) }
 }
 
-/// A hash of bytes that come one at a time.
+/// A hash of bytes that are added one at a time.
 private struct StreamedHash {
     private var hasher = Hasher()
     private var word: UInt64 = 0
@@ -155,7 +155,7 @@ private struct StreamedHash {
 extension VaryRule.Nominee {
     func firstLine(in fields: FieldView) -> Int? { nextLine(in: fields, from: 0) }
 
-    /// What `Connection` names is for us alone: the origin does not see it, so it chooses no variant.
+    /// The origin does not receive fields that `Connection` nominates, so they do not select a variant.
     func nextLine(in fields: FieldView, from start: Int) -> Int? {
         let line =
             field == .other
@@ -167,25 +167,26 @@ extension VaryRule.Nominee {
 
 /// The bytes of one nominated field across its lines, joined and normalised, one at a time.
 private struct NominatedValue: ~Escapable {
-    /// How its bytes are made comparable.
+    /// How the bytes are normalised.
     private enum Form {
-        /// Not known to be a list: commas and the white space around them are part of the value (RFC 9111 §4.1 allows
-        /// only what the field's syntax does). An origin may compare it as a whole: then a comma too many is another
-        /// value to it, and its answer is for nobody else. Between lines stands a line feed, which no value holds.
+        /// Not known to be a list: commas and the white space around them are part of the value (RFC 9111 §4.1 permits
+        /// only normalisation by the field's syntax). An origin may compare the value as a whole: an extra comma then
+        /// makes another value, and the response is not for other requests. Lines are joined with a line feed, which
+        /// cannot occur in a value.
         case verbatim
         /// A list: one comma between members, no white space around it, no empty members.
         case list
-        /// A list whose letters mean the same in either case.
+        /// A list that is case-insensitive.
         case caselessList
         /// The codings still to be written.
         case codings(CodingSet)
         /// The request accepts the codings of the response: one byte, which is still to be written.
         case accepts
-        /// Nothing more.
+        /// All bytes are written.
         case over
     }
 
-    /// Fields that are lists (RFC 9110, RFC 9111), beside those whose case does not matter either.
+    /// Fields that are case-sensitive lists (RFC 9110, RFC 9111).
     private static let lists: FieldSet = [
         FieldSet(.accept), FieldSet(.cacheControl), FieldSet(.pragma), FieldSet(.forwarded), FieldSet(.ifMatch),
         FieldSet(.ifNoneMatch), FieldSet(.cdnLoop),
@@ -254,7 +255,7 @@ private struct NominatedValue: ~Escapable {
         return nil
     }
 
-    /// Steps over commas and white space that a list may hold or not.
+    /// Skips optional commas and white space of a list.
     private mutating func isSkipped(_ value: Span<UInt8>) -> Bool {
         if case .verbatim = form { return false }
         guard !quoted else { return false }

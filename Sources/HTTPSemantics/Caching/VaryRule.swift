@@ -1,31 +1,31 @@
 public import Bytes
 
-/// The request fields that a response's `Vary` nominates (RFC 9110 §12.5.5), in lower case, each once, sorted,
-/// so that two responses which vary by the same fields have equal rules.
+/// The request fields that a response's `Vary` nominates (RFC 9110 §12.5.5), in lower case, each once, sorted, so that
+/// two responses which vary by the same fields have equal rules.
 public struct VaryRule: Sendable, Hashable {
-    /// One nominated field: its name, and its number if it is one we know.
+    /// One nominated field: its name, and its `KnownField`.
     struct Nominee: Sendable {
         let name: ByteSlice
         let field: KnownField
-        /// Whether the value is compared as the `CodingSet` that it accepts, where it is one.
+        /// Whether the value is compared as the `CodingSet` that it accepts, if it can be read as one.
         let isCodingSet: Bool
         /// Whether fields with aliases of the name count too.
         let countsAliases: Bool
-        /// Where it is `Accept-Encoding` of a response whose `Vary` does not name it: the codings of the response, which
-        /// requests are compared by. `nil`: they are compared by what they say.
+        /// For `Accept-Encoding` that the response's `Vary` does not name: the codings of the response, and requests
+        /// are compared by whether they accept them. `nil`: requests are compared by their field values.
         let codings: ContentCodings?
     }
 
     let nominees: [Nominee]
-    /// Whether requests are told apart by whether they accept the codings of the response, though its `Vary` does not
-    /// name `Accept-Encoding`. Among variants that answer a request these go first: otherwise what is not encoded, which
-    /// everybody can read, would hide them.
+    /// Whether requests are distinguished by whether they accept the codings of the response, although its `Vary` does
+    /// not name `Accept-Encoding`. Among variants that match a request these have precedence: otherwise a variant
+    /// without coding, which every client can decode, would hide them.
     public let isByCoding: Bool
 
-    /// More members than this count as `*`. Each is compared with all others, and looked for in each request.
+    /// More members than this count as `*`. Each is compared with all others, and searched in each request.
     package static let maxMembers = 64
 
-    /// A rule that nominates nothing: every request matches.
+    /// A rule without nominees: every request matches.
     public static let none = VaryRule(nominees: [])
 
     private init(nominees: [Nominee]) {
@@ -33,15 +33,15 @@ public struct VaryRule: Sendable, Hashable {
         isByCoding = nominees.contains { $0.codings != nil }
     }
 
-    /// Reads every `Vary` line; `nil` where nothing ever matches (§4.1): if a member is `*`, no field name, or a field
-    /// of which we do not know what the origin sees, or if there are more than `maxMembers`. Fields that are the same for
-    /// all requests with one key are left out.
+    /// Reads every `Vary` line; `nil` if no request ever matches (§4.1): if a member is `*`, no field name, or a field
+    /// with which the origin receives more than the client sent, or if there are more than `maxMembers`. Fields that
+    /// are the same for all requests with one key are omitted.
     ///
-    /// A response with `Content-Encoding` varies by `Accept-Encoding` whether it says so or not: nginx compresses without
-    /// a word in `Vary` unless it is told otherwise. Where it does not say so, its rule goes by what it is: requests that
-    /// accept its codings are one, and any other is one with those that say just the same.
-    /// - Parameter policy: what it says of codings and odd names is part of the rule, so that keys stay comparable when
-    ///   the operator changes it.
+    /// A response with `Content-Encoding` varies by `Accept-Encoding` whether `Vary` names it or not: by default nginx
+    /// compresses without adding `Vary`. If `Vary` does not name it, the rule depends on the response's codings: all
+    /// requests that accept them match each other, and any other request matches requests with the same field value.
+    /// - Parameter policy: its settings for codings and odd names are part of the rule, so that keys stay comparable
+    ///   when the operator changes them.
     public init?(_ fields: FieldView, policy: borrowing CachingPolicy = CachingPolicy()) {
         switch Self.scope(fields, policy) {
         case .nothing: self = .none; return
@@ -69,7 +69,7 @@ public struct VaryRule: Sendable, Hashable {
         self.init(nominees: nominees)
     }
 
-    /// What a response with `Content-Encoding` varies by, though it does not say so.
+    /// The nominee of a response with `Content-Encoding` whose `Vary` does not name `Accept-Encoding`.
     private static func acceptEncoding(_ fields: FieldView, _ policy: borrowing CachingPolicy) -> Nominee {
         Nominee(
             name: ByteSlice("accept-encoding"), field: .acceptEncoding, isCodingSet: policy.normalisesAcceptEncoding,
@@ -77,14 +77,14 @@ public struct VaryRule: Sendable, Hashable {
             codings: ContentCodings.scope(fields) == .codings ? ContentCodings(fields) : nil)
     }
 
-    /// What a response varies by.
+    /// The fields by which a response varies, classified.
     enum Scope {
-        /// Nothing in which requests with one key differ.
+        /// None in which requests with one key differ.
         case nothing
         case fields
-        /// `*`, or what cannot be a field name and so can match nothing either, or too many.
+        /// `*`, or a member that cannot be a field name and so matches no request either, or too many members.
         case everything
-        /// A field that says more to the origin than to us.
+        /// A field with which the origin receives more than the client sent.
         case more
     }
 
@@ -95,7 +95,7 @@ public struct VaryRule: Sendable, Hashable {
         while let member = members.next() {
             count += 1
             if count > maxMembers { return .everything }
-            // `*` is a token character, but a field of that name does not exist.
+            // `*` is a token character, but a field with this name does not exist.
             if !member.isTokenOnly || (member.count == 1 && member[0] == UInt8(ascii: "*")) { return .everything }
             switch policy.sight(of: member) {
             case .sameForAll: break
@@ -106,13 +106,13 @@ public struct VaryRule: Sendable, Hashable {
         return scope == .nothing && ContentCodings.scope(fields) != .none ? .fields : scope
     }
 
-    /// Whether it nominates nothing.
+    /// Whether no field is nominated.
     public var isEmpty: Bool { nominees.isEmpty }
-    /// Fields that it nominates.
+    /// The number of nominated fields.
     public var count: Int { nominees.count }
 
-    /// Whether responses with this rule and with `other` have the same codings, as far as requests are told apart by
-    /// them though `Vary` does not say so.
+    /// Whether responses with this rule and with `other` have the same codings, as far as requests are distinguished by
+    /// codings that `Vary` does not name.
     public func hasSameCodings(as other: VaryRule) -> Bool {
         isByCoding == other.isByCoding
             && (!isByCoding
@@ -136,7 +136,7 @@ public struct VaryRule: Sendable, Hashable {
 }
 
 extension Hasher {
-    /// Feeds `bytes` in, eight at a time.
+    /// Feeds `bytes` into the hasher, eight at a time.
     mutating func combine(_ bytes: Span<UInt8>) {
         combine(bytes.count)
         var word: UInt64 = 0
