@@ -1,10 +1,10 @@
 import CYAML
 
-/// What libyaml finds in a text, one event after another.
+/// Reads a YAML text with libyaml, one event after another.
 ///
-/// Every `unsafe` of this target is here. `parser` is allocated by `init` and freed by `deinit`, so libyaml finds it at
-/// one address all the time; it reads `text`, which is copied into memory of the same life. An event's strings are
-/// copied before `yaml_event_delete` frees them.
+/// Every `unsafe` of this target is in this file. `init` allocates `parser` and `deinit` frees it, so libyaml finds the
+/// parser at one address all the time. The parser reads `text`, a copy of the input with the same lifetime. The strings
+/// of an event are copied before `yaml_event_delete` frees them.
 @safe final class Events {
     enum Event {
         case streamStart, streamEnd, documentStart, documentEnd
@@ -19,13 +19,13 @@ import CYAML
     private let parser: UnsafeMutablePointer<yaml_parser_t>
     private let text: UnsafeMutableBufferPointer<UInt8>
 
-    /// - Throws: if no memory is left.
+    /// - Throws: an error if no memory is left.
     init(of string: String) throws(ParseError) {
         let bytes = Array(string.utf8)
         unsafe text = .allocate(capacity: bytes.count)
         _ = unsafe text.initialize(fromContentsOf: bytes)
         unsafe parser = .allocate(capacity: 1)
-        // All of its fields are set, also where it fails.
+        // `yaml_parser_initialize` sets all fields of the parser, even if it fails.
         guard unsafe yaml_parser_initialize(parser) == 1 else {
             throw ParseError("no memory is left", at: Mark(line: 1, column: 1))
         }
@@ -47,7 +47,7 @@ import CYAML
         return unsafe (Self.copy(event), Mark(event.start_mark))
     }
 
-    /// libyaml fills in the member of the union that the type names, and ends its strings with a zero.
+    /// libyaml fills in the union member that belongs to the event's type, and ends its strings with a zero byte.
     private static func copy(_ event: yaml_event_t) -> Event {
         switch unsafe event.type {
         case YAML_STREAM_START_EVENT: return .streamStart
@@ -72,7 +72,7 @@ import CYAML
         unsafe characters.map { unsafe String(cString: $0) }
     }
 
-    /// What libyaml says of its last failure. Its texts are constants.
+    /// The last failure, in libyaml's words. libyaml's message texts are constants.
     private var error: ParseError {
         let problem = unsafe parser.pointee.problem.map { unsafe String(cString: $0) } ?? "no memory is left"
         if unsafe parser.pointee.error == YAML_READER_ERROR {
@@ -87,7 +87,7 @@ import CYAML
         return ParseError(problem, at: mark, context: ParseError.Context(text: context, mark: start))
     }
 
-    /// libyaml tells of a character that it does not read by its offset in bytes.
+    /// libyaml gives the position of a forbidden character as an offset in bytes.
     private func mark(ofByte offset: Int) -> Mark {
         let before = unsafe String(decoding: text.prefix(offset), as: UTF8.self).unicodeScalars
         let line = before.count { $0 == "\n" } + 1
@@ -97,6 +97,6 @@ import CYAML
 }
 
 extension Mark {
-    /// libyaml counts from 0.
+    /// libyaml counts lines and columns from 0.
     fileprivate init(_ mark: yaml_mark_t) { self.init(line: Int(mark.line) + 1, column: Int(mark.column) + 1) }
 }

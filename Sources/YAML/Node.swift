@@ -14,7 +14,7 @@ public struct Mark: Sendable, Equatable {
 public enum Node: Sendable {
     public struct Scalar: Sendable {
         public let string: String
-        /// Whether the value stands in the text without quotes and is no block.
+        /// Whether the value is a plain scalar: written without quotes and not as a block.
         public let isPlain: Bool
         public let mark: Mark
     }
@@ -48,7 +48,7 @@ public enum Node: Sendable {
         if case .scalar(let scalar) = self { scalar.string } else { nil }
     }
 
-    /// The value of the first pair with this key; `nil` where there is none, or this is no mapping.
+    /// The value of the first pair with this key; `nil` if there is no such pair, or if this node is not a mapping.
     public subscript(key: String) -> Node? {
         guard case .mapping(let mapping) = self else { return nil }
         return mapping.pairs.first { $0.key.string == key }?.value

@@ -1,10 +1,10 @@
-/// Why a text is no YAML document, in libyaml's words.
+/// Why a text is not a YAML document, in libyaml's words.
 public struct ParseError: Error, Sendable, Equatable {
     public let problem: String
     public let mark: Mark
-    /// What was being read, such as 'while parsing a block mapping', and where that begins.
+    /// The construct that was being read, such as 'while parsing a block mapping', and the place where it begins.
     public let context: Context?
-    /// Whether a character is at fault that no YAML text may have, rather than the structure.
+    /// Whether the error is a character that no YAML text may contain, not a fault in the structure.
     public let isForbiddenCharacter: Bool
 
     public struct Context: Sendable, Equatable {

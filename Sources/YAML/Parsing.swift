@@ -1,19 +1,20 @@
 extension Node {
-    /// The root of the one document in `text`; `nil` where there is none. No I/O.
-    /// - Throws: the first thing that is wrong: `text` is not YAML, has a second document, or is larger or deeper than
-    ///   `NodeReader` reads.
+    /// The root of the one document in `text`; `nil` if `text` has no document. No I/O.
+    /// - Throws: the first error: `text` is not YAML, has a second document, or is larger or deeper than `NodeReader`
+    ///   reads.
     public static func parse(_ text: String) throws(ParseError) -> Node? {
         var reader = NodeReader(try Events(of: text))
         return try reader.document()
     }
 }
 
-/// Makes nodes of events.
+/// Builds nodes from events.
 struct NodeReader {
-    /// How deep lists and mappings may stand in one another, since each level takes room on the stack. Configuration
-    /// files need about six.
+    /// How deep lists and mappings may be nested, since each level takes room on the stack. Configuration files need
+    /// about six levels.
     static let mostLevels = 64
-    /// How many nodes there may be with the aliases replaced: ten lines of aliases of aliases can stand for billions.
+    /// How many nodes a document may have after its aliases are replaced: ten lines of aliases of aliases can stand for
+    /// billions of nodes.
     static let mostNodes = 1_000_000
 
     private let events: Events
@@ -89,7 +90,7 @@ struct NodeReader {
         }
     }
 
-    /// A later anchor of the same name takes the place of the former.
+    /// A later anchor of the same name replaces the earlier one.
     private mutating func note(_ node: Node, _ anchor: String?, size: Int) {
         if let anchor { anchors[anchor] = (node, size) }
     }
