@@ -1,24 +1,24 @@
 import HTTPSemantics
 
 extension CachedResource {
-    /// What a resource holds, while it is changed.
+    /// The mutable contents of a resource, from which the next snapshot is made.
     struct Contents {
-        /// Vary rules kept for one resource. A look-up goes through them.
+        /// The most `Vary` rules kept for one resource. A look-up goes through all of them.
         private static let mostRules = 8
 
         /// The whole variants, the most recent first (RFC 9111 §4).
         var variants: [Variant] = []
-        /// The variants of which there are parts, the latest stored first.
+        /// The variants of which only parts are stored, the latest stored first.
         var partials: [Variant] = []
-        /// The `Vary` rules seen, the latest first.
+        /// The `Vary` rules of the responses seen, the latest first.
         var knownVary: [VaryRule] = []
         var markers = KeyMarkers()
 
         var hasResponses: Bool { !variants.isEmpty || !partials.isEmpty }
-        /// Whether there is nothing to keep.
+        /// Whether there is neither a response nor a note to keep.
         var isEmpty: Bool { !hasResponses && knownVary.isEmpty && markers.isEmpty }
 
-        /// The packed response, if that is all there is.
+        /// The packed response, if the resource consists of nothing else.
         var only: StoredResponse? {
             guard variants.count == 1, partials.isEmpty, knownVary.isEmpty, markers.isEmpty,
                 variants[0].response.canStandAlone
@@ -26,7 +26,7 @@ extension CachedResource {
             return variants[0].response
         }
 
-        /// Takes out the whole variant, or the parts, that have the same variant as `response`.
+        /// Removes from `list`, and returns, the entry that is the same variant as `response`.
         mutating func take(
             sameAs response: StoredResponse, from list: WritableKeyPath<Contents, [Variant]>
         ) -> Variant? {
@@ -35,22 +35,23 @@ extension CachedResource {
             return index.map { self[keyPath: list].remove(at: $0) }
         }
 
-        /// Inserts `variant` before all that are not more recent. What is put back as old as it was stays behind newer
-        /// ones.
+        /// Inserts `variant` before all variants that are not more recent. A variant that is put back with its former
+        /// `Date` stays behind more recent ones.
         mutating func insert(_ variant: Variant) {
             let facts = variant.response.facts
             let index = variants.firstIndex { !$0.response.facts.isMoreRecent(than: facts) }
             variants.insert(variant, at: index ?? variants.count)
         }
 
-        /// Takes out the variant, whole or in parts, that stands at `slot`.
+        /// Removes the variant at `slot`, whole or in parts.
         mutating func remove(_ slot: EvictionSlot) {
             variants.removeAll { $0.slot == slot }
             partials.removeAll { $0.slot == slot }
         }
 
         /// Notes that a response varies by `rule`.
-        /// - Returns: what is taken out, since it varies by a rule that is no longer remembered. No origin has so many.
+        /// - Returns: the removed variants: their rule is no longer remembered. No real origin has more than
+        ///   `mostRules` rules.
         mutating func learn(_ rule: VaryRule) -> [Variant] {
             if rule.isEmpty || knownVary.first == rule { return [] }
             let rules = [rule] + knownVary.filter { $0 != rule }

@@ -1,10 +1,11 @@
 public import Bytes
 public import HTTPSemantics
 
-/// All that is known under one primary key, as it was at one moment: immutable, so that a look-up leaves the shard with
-/// one reference and reads it at leisure. Every change puts another snapshot in its place.
+/// A snapshot of all that is known under one primary key. A snapshot is immutable: a look-up takes one reference out of
+/// the shard and reads the snapshot without the lock. Every change replaces the snapshot.
 ///
-/// Most resources are one packed response and nothing else: that stands here itself, without an object around it.
+/// Most resources consist of one packed response. Such a resource holds the response directly, without an object around
+/// it.
 public struct CachedResource: Sendable {
     struct Variant: Sendable {
         let response: StoredResponse
@@ -18,7 +19,7 @@ public struct CachedResource: Sendable {
             hash = response.variantHash
         }
 
-        /// Whether both answer the same requests.
+        /// Whether both are the same variant, so that they answer the same requests.
         func isSame(as other: StoredResponse, hash otherHash: UInt32) -> Bool {
             hash == otherHash && response.isSameVariant(as: other)
         }
@@ -28,7 +29,7 @@ public struct CachedResource: Sendable {
         case only(StoredResponse)
         case snapshot(ResourceSnapshot)
 
-        /// Whether it is the form of the resource under `other`.
+        /// Whether this form belongs to the resource with the key `other`.
         func has(key other: Span<UInt8>) -> Bool {
             switch self {
             case .only(let response): return response.isPacked(under: other)
@@ -48,7 +49,7 @@ public struct CachedResource: Sendable {
         self.form = form
     }
 
-    /// - Parameter notesSlot: where one without variants stands in the eviction queues.
+    /// - Parameter notesSlot: the place in the eviction queues of a resource without variants.
     init(_ contents: Contents, under key: CacheKey, notesSlot: EvictionSlot?) {
         hash = key.hash
         if let response = contents.only {
@@ -67,7 +68,7 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// The `Vary` rules seen, latest first; also while no response is stored yet.
+    /// The `Vary` rules of the responses seen, the latest first. They may be known before a response is stored.
     public var knownVary: [VaryRule] {
         switch form {
         case .only: []
@@ -75,7 +76,7 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// What was found out about it and counts for a while.
+    /// The markers of the key.
     var markers: KeyMarkers {
         switch form {
         case .only: KeyMarkers()
@@ -83,7 +84,7 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// What a request does when nothing stored answers it, by the key's markers.
+    /// How the key's markers advise a request that no stored response answers.
     public func advice(at now: Moment, hasAuthorization: Bool) -> KeyMarkers.Advice {
         switch form {
         case .only: .share
@@ -91,7 +92,7 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// Whether responses are shared only among requests that are alike, as far as is known.
+    /// Whether the markers say that responses are shared only among requests that are alike (`CachingPolicy.areAlike`).
     public func separatesRequests(at now: Moment) -> Bool {
         switch form {
         case .only: false
@@ -99,7 +100,7 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// Whether the last response whose length was not announced turned out too large to be stored.
+    /// Whether the last response without an announced length turned out too large to be stored.
     public func outgrows(at now: Moment) -> Bool {
         switch form {
         case .only: false
@@ -107,7 +108,7 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// Whether the last response under a key that several URLs share was not for all of them.
+    /// Whether the last response under a key that several URLs share (`No-Vary-Search`) was not for all of these URLs.
     public func leadsToOwnURL(at now: Moment) -> Bool {
         switch form {
         case .only: false
@@ -125,7 +126,7 @@ public struct CachedResource: Sendable {
 
     // MARK: - Variants, the latest `Date` first
 
-    /// How many whole variants there are; parts are not among them.
+    /// The number of whole variants, without the variants of which only parts are stored.
     public var count: Int {
         switch form {
         case .only: 1
@@ -141,8 +142,9 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// The variant that answers a request with `fields`: of several, the first by `StoredResponse.Precedence`, then the
-    /// one with the latest `Date` (RFC 9111 §4.1). Where there are many, it is found as quickly (`VariantIndex`).
+    /// The variant that answers a request with `fields`: among several, the first by `StoredResponse.Precedence`, then
+    /// the one with the latest `Date` (RFC 9111 §4.1). `VariantIndex` makes this as fast for many variants as for a
+    /// few.
     public func response(matching fields: FieldView) -> StoredResponse? {
         switch form {
         case .only(let response): response
@@ -150,7 +152,7 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// Whether there are parts of any variant.
+    /// Whether parts of any variant are stored.
     public var hasParts: Bool {
         switch form {
         case .only: false
@@ -158,8 +160,8 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// The parts of the variant that would answer a request with `fields`: of several, the first by
-    /// `StoredResponse.Precedence`, then those stored last.
+    /// The stored parts of the variant that would answer a request with `fields`: among several, the first by
+    /// `StoredResponse.Precedence`, then the parts stored last.
     public func partial(matching fields: FieldView) -> StoredResponse? {
         var search = VariantSearch()
         var found: StoredResponse?
@@ -170,13 +172,13 @@ public struct CachedResource: Sendable {
         return found
     }
 
-    /// The whole variants that answer a request with `fields`, and those that do not vary.
+    /// The whole variants that answer a request with `fields`, variants that do not vary included.
     public func responses(matching fields: FieldView) -> [StoredResponse] {
         var search = VariantSearch()
         return responses.filter { search.finds($0, for: fields) }
     }
 
-    /// The variants of which there are parts, likewise.
+    /// The variants of which only parts are stored, selected like `responses(matching:)`.
     public func partialResponses(matching fields: FieldView) -> [StoredResponse] {
         var search = VariantSearch()
         return partialResponses.filter { search.finds($0, for: fields) }
@@ -185,10 +187,10 @@ public struct CachedResource: Sendable {
     /// All whole variants.
     public var responses: [StoredResponse] { (0..<count).map { response(at: $0) } }
 
-    /// All variants of which there are parts.
+    /// All variants of which only parts are stored.
     public var partialResponses: [StoredResponse] { partials.map(\.response) }
 
-    /// Whether one of its variants, whole or in parts, stands at `slot`.
+    /// Whether one of the resource's variants, whole or in parts, has the place `slot` in the eviction queues.
     func stands(at slot: EvictionSlot) -> Bool {
         switch form {
         case .only(let response): response.slot == slot
@@ -197,11 +199,11 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// All its entries in the eviction queues, except notes.
+    /// All variants, whole or in parts: the resource's entries in the eviction queues, except its notes.
     var allVariants: [Variant] { partials.isEmpty ? variants : variants + partials }
 
-    /// Variants of which only parts are stored, the latest stored first. Few read them, and never as if they were
-    /// whole.
+    /// Variants of which only parts are stored, the latest stored first. Callers must never take them for whole
+    /// variants.
     var partials: [Variant] {
         switch form {
         case .only: []
@@ -216,10 +218,10 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// What the resource holds, for a change to start from.
+    /// The contents of the snapshot, from which a change starts.
     var contents: Contents { Contents(variants: variants, partials: partials, knownVary: knownVary, markers: markers) }
 
-    /// Bytes it accounts for beside its responses.
+    /// Bytes charged for the resource itself, without its responses.
     var charge: Int {
         switch form {
         case .only: Charge.place
@@ -234,7 +236,7 @@ public struct CachedResource: Sendable {
     }
 }
 
-/// Equality means the same snapshot: nothing was stored or learnt in between.
+/// Two values are equal if they are the same snapshot: the resource did not change in between.
 extension CachedResource: Equatable {
     public static func == (left: CachedResource, right: CachedResource) -> Bool {
         switch (left.form, right.form) {
@@ -250,17 +252,17 @@ final class ResourceSnapshot: Sendable {
     typealias Variant = CachedResource.Variant
 
     let key: ByteSlice
-    /// Almost every resource has one variant: it stands here, and no array is made.
+    /// The variant, if there is exactly one, as for almost every resource. No array is made for it.
     private let only: Variant?
-    /// Where there are several.
+    /// The variants, if there are several.
     private let several: [Variant]
-    /// Where there are many; `nil`: one is found by comparing each.
+    /// The index of many variants; `nil` for few variants, which are compared one by one.
     private let index: VariantIndex?
     let partials: [Variant]
     let knownVary: [VaryRule]
     let markers: KeyMarkers
     let notesSlot: EvictionSlot?
-    /// Of its whole variants.
+    /// The highest precedence among the whole variants.
     private let highestPrecedence: StoredResponse.Precedence
 
     init(_ contents: CachedResource.Contents, key: ByteSlice, notesSlot: EvictionSlot?) {

@@ -1,7 +1,7 @@
-/// What stands in the eviction queues: a response, or the notes of a resource that has none.
+/// An entry of the eviction queues: a response, or the notes of a resource that has no response.
 enum Evictable: EvictionCandidate {
     case response(StoredResponse)
-    /// Markers or known `Vary`: cheap to lose, so never spared.
+    /// Markers or known `Vary` rules. Notes are cheap to lose, so an eviction never spares them.
     case notes
 
     var frequency: UInt8 {

@@ -1,13 +1,13 @@
 import HTTPSemantics
 
-/// What a response varies by and belongs to, and the parts it stands for. Most responses have none of it.
+/// The optional properties of a response: its variant, its cache groups, its parts. Most responses have none of them.
 final class Extras: Sendable {
-    /// `nil` where nothing varies.
+    /// `nil` if the response does not vary.
     let variant: Variant?
     let groups: CacheGroups?
     let parts: StoredParts?
 
-    /// The extras of a response; `nil` where there are none.
+    /// The extras of a response; `nil` if it has none.
     static func of(_ variant: Variant?, _ groups: CacheGroups?, parts: StoredParts?) -> Extras? {
         let varies = !(variant?.rule.isEmpty ?? true)
         if !varies, groups == nil, parts == nil { return nil }
@@ -20,7 +20,7 @@ final class Extras: Sendable {
         self.parts = parts
     }
 
-    /// Bytes of memory, those that `parts` account for themselves left out.
+    /// Bytes of memory, without the bytes that `parts` account for themselves.
     var charge: Int {
         Charge.extras + (groups.map { Charge.groups + $0.names.count * Charge.nominee } ?? 0)
     }

@@ -1,8 +1,9 @@
-/// Where the invalidations stood when a fetch began. What was on its way when an unsafe request or a purge passed over
-/// its key is not stored as if it came afterwards (RFC 9111 §4.4): see `ResponseStore.wasInvalidated`.
+/// The state of a key's invalidations when a fetch began. If an unsafe request or a purge invalidates the key while the
+/// fetch is in flight, its response is not stored as if it came afterwards (RFC 9111 §4.4): see
+/// `ResponseStore.wasInvalidated`.
 ///
-/// A generation outlives the resources and needs no tombstones: what was invalidated is remembered by shard
-/// (`InvalidationLog`), that everything was by one count.
+/// A generation outlives the resources and needs no tombstones: each shard remembers its invalidated keys
+/// (`InvalidationLog`), and one counter of the store counts the invalidations of everything.
 public struct Generation: Sendable {
     let ofStore: UInt32
     let ofKey: InvalidationMark

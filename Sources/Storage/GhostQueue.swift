@@ -1,9 +1,9 @@
-/// The S3-FIFO ghost queue: fingerprints of what was lately evicted from probation, oldest forgotten first.
+/// The S3-FIFO ghost queue: fingerprints of the keys lately evicted from probation. The oldest is forgotten first.
 ///
-/// A set-associative table of 8-byte entries, a 32-bit fingerprint and the number of the insertion each: an entry
-/// counts while fewer than `capacity` insertions came after it, so forgetting costs nothing. Two keys with one
-/// fingerprint are mistaken for each other once in four billion comparisons, which costs a place in the wrong queue and
-/// nothing else.
+/// A set-associative table of 8-byte entries. Each entry holds a 32-bit fingerprint and the number of its insertion. An
+/// entry is valid while fewer than `capacity` insertions came after it, so forgetting costs nothing. Two keys with the
+/// same fingerprint are mistaken for each other once in four billion comparisons. The only cost of such a mistake is a
+/// place in the wrong queue.
 struct GhostQueue {
     private static let ways = 4
     private static let smallestCapacity = 64
@@ -11,13 +11,13 @@ struct GhostQueue {
     /// Upper half: fingerprint. Lower half: number of the insertion.
     private var entries: [UInt64] = []
     private var inserted: UInt32 = 0
-    /// Insertions that are remembered.
+    /// The number of insertions that are remembered.
     private(set) var capacity = GhostQueue.smallestCapacity
 
     /// Bytes of the table: at most 64 for each of `capacity`.
     var memory: Int { entries.count * 8 }
 
-    /// Remembers `hash`, and as many in all as `capacity` says.
+    /// Remembers `hash`. From now on the queue remembers `capacity` insertions, within bounds.
     mutating func insert(_ hash: UInt64, capacity wanted: Int) {
         capacity = max(Self.smallestCapacity, min(wanted, Int(UInt32.max / 4)))
         if entries.count < capacity * 2 || entries.count > capacity * 8 { resize() }
@@ -25,7 +25,7 @@ struct GhostQueue {
         place(fingerprint: UInt32(truncatingIfNeeded: hash), number: inserted)
     }
 
-    /// Whether `hash` was remembered; it no longer is.
+    /// Whether `hash` was remembered. Forgets it.
     mutating func take(_ hash: UInt64) -> Bool {
         guard !entries.isEmpty else { return false }
         let fingerprint = UInt32(truncatingIfNeeded: hash)
@@ -51,7 +51,7 @@ struct GhostQueue {
         return first..<first + Self.ways
     }
 
-    /// Writes an entry into the bucket's free place, or over its oldest entry.
+    /// Writes an entry into a free place of the bucket, or over the bucket's oldest entry.
     private mutating func place(fingerprint: UInt32, number: UInt32) {
         var oldest = bucket(fingerprint).lowerBound
         var greatestAge: UInt32 = 0

@@ -1,4 +1,4 @@
-/// Where the invalidations of a key stood at some moment: see `InvalidationLog`.
+/// The state of a key's invalidations at some moment: see `InvalidationLog`.
 public struct InvalidationMark: Sendable {
     fileprivate let position: UInt64
     fileprivate let count: UInt32
@@ -7,21 +7,21 @@ public struct InvalidationMark: Sendable {
     static let none = InvalidationMark(position: 0, count: 0)
 }
 
-/// Which keys were invalidated, as far as fetches under way need it. Protected by its shard's mutex.
+/// The keys that were invalidated, as far as fetches in flight need them. Protected by its shard's mutex.
 ///
-/// A fetch takes a `mark` when it begins; when its response is to be stored, the log tells whether its key was
-/// invalidated since. The last keys are remembered one by one, which is exact until more than `capacity` came in
-/// between, as during a long download from a busy site. Beyond that there are counts, each for a 256th of the shard's
-/// keys: a key may then be mistaken for another of its stripe, which costs one more fetch. Takes no memory before the
-/// first.
+/// A fetch takes a `mark` when it begins. When its response is to be stored, the log tells whether the key was
+/// invalidated since the mark. The log remembers the last `capacity` invalidated keys one by one, so its answer is
+/// exact until more invalidations than that came in between, as during a long download from a busy site. Beyond that,
+/// the log has only counts, each for a 256th of the shard's keys (a stripe). A key may then be mistaken for another key
+/// of its stripe, which costs one more fetch. The log takes no memory before the first invalidation.
 struct InvalidationLog {
-    /// Invalidations that are remembered one by one. A power of two.
+    /// The number of invalidations that are remembered one by one. A power of two.
     static let capacity = 128
     private static let stripes = 256
 
-    /// Hashes of keys, each at its position modulo `capacity`.
+    /// Hashes of the invalidated keys, each at its position modulo `capacity`.
     private var hashes: [UInt64] = []
-    /// How many invalidations there were, by the key's stripe.
+    /// The number of invalidations in each stripe.
     private var counts: [UInt32] = []
     /// The position of the next hash.
     private var position: UInt64 = 0

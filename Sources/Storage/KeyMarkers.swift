@@ -1,72 +1,75 @@
 import HTTPSemantics
 
-/// What was found out about a key and counts for a while, so that no request waits for another in vain: at most one
-/// marker of each kind. Kinds do not displace each other, since they speak of different requests.
+/// Facts about a key that hold for a limited time, so that no request waits for a response that it may not have. A key
+/// has at most one marker of each kind. A marker does not displace a marker of another kind, since the kinds concern
+/// different requests.
 ///
-/// | kind | set by an answer that | later requests | contradicted by one that |
+/// | kind | set by a response that is | later requests | contradicted by a response that is |
 /// | --- | --- | --- | --- |
-/// | `search` | is not for all URLs that have the key | look under their own keys, or pass | is for several |
-/// | `pass` | only its leader may have | fetch alone (Varnish's hit-for-pass) | is for several |
-/// | `authorization` | only its leader may have, for its field | with that field fetch alone | is for those, too |
-/// | `range` | is too large to keep | for a part ask for that, or pass | is the whole, and kept |
-/// | `size` | came with no length, and was too large to keep | are not told that it is stored | is the whole, and kept |
-/// | `unlike` | only those alike its leader may have | share with those alike | is not only for those |
+/// | `search` | not for all URLs that share the key | are looked up under their own keys, or pass | for several |
+/// | `pass` | for its leader only | fetch alone (Varnish's hit-for-pass) | for several |
+/// | `authorization` | for its leader only, for its `Authorization` | with that field fetch alone | for such requests |
+/// | `range` | too large to keep | with `Range` ask for that part, or pass | whole, and kept |
+/// | `size` | without a length, and too large to keep | are not told that it is stored | whole, and kept |
+/// | `unlike` | only for requests like its leader's | share only with such requests | for other requests, too |
 ///
-/// `unlike` says who shares, `size` what clients are told, and both hold beside any other. Of the others a request goes by the first, in this order, that
-/// holds for it (`advice`): `search`, because what is stored under the key is not for it; `pass`, because that is for
-/// all, and may rule out a validation; `authorization` before `range`, because those who wait for the same part wait in
-/// vain, too, if only one may have it.
+/// `unlike` says which requests share, and `size` says what `Cache-Status` announces: both hold beside any other
+/// marker. Of the other kinds, the first that holds for a request decides (`advice`), in this order. `search` is first,
+/// because the responses stored under the key are not for the request. `pass` is next, because it concerns all
+/// requests, and may rule out a validation. `authorization` precedes `range`, because requests that wait for the same
+/// part also wait in vain if only one of them may have it.
 ///
-/// A fetch sets them when the head is there (`Fetch.remember`; `Sharing.reasonToRemember` says which answers `pass`).
-/// A marker goes when another of its kind takes its place, when an answer that several may have contradicts it, or with
-/// all that is known of the key. One whose time is over stays in memory until anything else is marked, or until the
-/// next answer that several may have.
+/// A fetch sets markers when the response's head has arrived (`Fetch.remember`; `Sharing.reasonToRemember` says which
+/// responses set `pass`). A marker is removed when another of its kind replaces it, when a response for several
+/// requests contradicts it, or when the whole key is forgotten. An expired marker stays in memory until another marker
+/// is set for the key, or until the next response for several requests.
 public struct KeyMarkers: Sendable, Equatable {
     /// The kinds, in the order of precedence.
     enum Kind: CaseIterable {
         case search, pass, authorization, range, size, unlike
     }
 
-    /// What a request does when nothing stored answers it.
+    /// The advice to a request that no stored response answers.
     public enum Advice: Sendable {
-        /// Shares a fetch: nothing speaks against it.
+        /// Shares a fetch: no marker rules that out.
         case share
-        /// Asks for the part it wants, or passes if no part can be asked for; if it wants the whole, it shares a fetch.
+        /// Asks for the wanted part, or passes if no part can be asked for. A request for the whole representation
+        /// shares a fetch.
         case askForPart
-        /// Fetches alone, and may validate what is stored.
+        /// Fetches alone, and may validate the stored responses.
         case validateAlone
-        /// Fetches alone, whatever is stored.
+        /// Fetches alone, without regard to the stored responses.
         case pass
     }
 
     private struct Marker: Sendable, Equatable {
         let reason: NotSharedReason
-        /// Nanosecond of the monotonic clock from which on the marker no longer counts.
+        /// When the marker expires, in nanoseconds of the monotonic clock.
         let until: Int64
 
         func holds(at now: Moment) -> Bool { now.monotonic < until }
 
-        /// Whether the marker is still to be kept after a response that several may have.
+        /// Whether the marker still holds after a response for several requests.
         func stands(after response: ResponseFacts, keepsWhole: Bool) -> Bool {
             holds(at: response.responseTime) && !reason.isContradicted(by: response, keepsWhole: keepsWhole)
         }
     }
 
-    /// The markers, in no order. Most keys have none, and then there is no list.
+    /// The markers, in no order. Most keys have no marker, and then no array is allocated.
     private var markers: [Marker] = []
 
     init() {}
 
     var isEmpty: Bool { markers.isEmpty }
 
-    /// Bytes it accounts for.
+    /// Bytes charged for the markers.
     var charge: Int { isEmpty ? 0 : Charge.markers + markers.count * Charge.marker }
 
     static let mostCharge = Charge.markers + Kind.allCases.count * Charge.marker
 
     // MARK: - What holds
 
-    /// What a request goes by, with or without `Authorization`.
+    /// The advice for a request with or without `Authorization`.
     func advice(at now: Moment, hasAuthorization: Bool) -> Advice {
         if isEmpty { return .share }
         if reason(.search, at: now) != nil { return .pass }
@@ -75,13 +78,13 @@ public struct KeyMarkers: Sendable, Equatable {
         return reason(.range, at: now) != nil ? .askForPart : .share
     }
 
-    /// Whether requests that are not alike do not share.
+    /// Whether only requests that are alike share a response.
     func separatesRequests(at now: Moment) -> Bool { reason(.unlike, at: now) != nil }
 
     /// Whether the last response without a length was too large to be stored.
     func outgrows(at now: Moment) -> Bool { reason(.size, at: now) != nil }
 
-    /// Whether requests look under their own URL's key.
+    /// Whether requests are looked up under the keys of their own URLs.
     func leadsToOwnURL(at now: Moment) -> Bool { reason(.search, at: now) != nil }
 
     private func reason(_ kind: Kind, at now: Moment) -> NotSharedReason? {
@@ -93,20 +96,20 @@ public struct KeyMarkers: Sendable, Equatable {
 
     // MARK: - Changes
 
-    /// Sets the marker of `reason`, in the place of any other of its kind.
+    /// Sets the marker of `reason`. It replaces a marker of the same kind.
     mutating func set(_ reason: NotSharedReason, until: Int64, at now: Moment) {
         markers.removeAll { $0.reason.kind == reason.kind || !$0.holds(at: now) }
         let marker = Marker(reason: reason, until: until)
         if marker.holds(at: now) { markers.append(marker) }
     }
 
-    /// Whether all markers stay after a response that several may have.
-    /// - Parameter keepsWhole: whether the whole representation came with it and is kept.
+    /// Whether all markers still hold after a response for several requests.
+    /// - Parameter keepsWhole: whether the response brought the whole representation, and it is kept.
     func stand(after response: ResponseFacts, keepsWhole: Bool) -> Bool {
         markers.allSatisfy { $0.stands(after: response, keepsWhole: keepsWhole) }
     }
 
-    /// Forgets the markers that `response` contradicts, and what no longer counts.
+    /// Forgets the markers that `response` contradicts, and expired markers.
     mutating func forget(after response: ResponseFacts, keepsWhole: Bool) {
         if stand(after: response, keepsWhole: keepsWhole) { return }
         markers.removeAll { !$0.stands(after: response, keepsWhole: keepsWhole) }
@@ -125,8 +128,7 @@ extension NotSharedReason {
         }
     }
 
-    /// Whether what is stored may be validated all the same, by each request for itself: these say nothing against
-    /// that.
+    /// Whether each request may still validate the stored responses for itself: these reasons do not rule that out.
     fileprivate var allowsValidation: Bool {
         switch self {
         case .noCache, .mustRevalidate, .prohibited(.authorization): true
@@ -136,13 +138,15 @@ extension NotSharedReason {
         }
     }
 
-    /// Whether a response that several may have contradicts the reason: not where that never spoke of such a one.
+    /// Whether a response for several requests contradicts the reason. It does not if the reason never concerned such a
+    /// response.
     fileprivate func isContradicted(by response: ResponseFacts, keepsWhole: Bool) -> Bool {
         switch kind {
         case .search, .pass: true
-        // What comes without the field says nothing of what comes with it (RFC 9111 §3.5).
+        // A response to a request without `Authorization` says nothing about responses to requests with it (RFC 9111
+        // §3.5).
         case .authorization: response.contains(.allowsAuthorized)
-        // A part says nothing of that, nor does a whole that is not kept.
+        // A part does not contradict these reasons, nor does a whole representation that is not kept.
         case .range, .size: keepsWhole
         case .unlike: !response.contains(.separatesRequests)
         }

@@ -2,10 +2,10 @@ import Bytes
 import HTTPSemantics
 
 /// The index of one shard: an open-addressing table with linear probing, 16 bytes a place, at most three quarters full.
-/// Two keys with one hash are told apart by all their bytes.
+/// Two keys with the same hash are told apart by comparing all their bytes.
 ///
-/// The table grows by a quarter, not to its double, so that it is never less than three fifths full; a place is found
-/// by multiplying, since its size is no power of two.
+/// The table grows by a quarter, not to its double, so that it is never less than three fifths full. The table's size
+/// is no power of two, so the home place of a hash is found by multiplying.
 struct ResourceTable {
     private struct Place {
         var hash: UInt64
@@ -22,11 +22,11 @@ struct ResourceTable {
         form(hash: key.hash, key: key.bytes.span).map { CachedResource(hash: key.hash, $0) }
     }
 
-    /// What the resource under `key`, with its hash, is made of. Allocates nothing.
+    /// The form of the resource under `key`, which has the hash `hash`. Allocates nothing.
     func form(hash: UInt64, key: Span<UInt8>) -> CachedResource.Form? {
         guard !places.isEmpty else { return nil }
         var index = home(of: hash)
-        // Only what has the hash is touched: a reference costs more than the comparison.
+        // Only a form whose hash is equal is read: taking a reference costs more than the comparison.
         while places[index].form != nil {
             if places[index].hash == hash, let form = places[index].form, form.has(key: key) { return form }
             index = next(index)
@@ -54,7 +54,7 @@ struct ResourceTable {
         count += 1
     }
 
-    /// Puts `new` where `old` is.
+    /// Puts `new` in the place of `old`.
     mutating func replace(_ old: CachedResource, with new: CachedResource) {
         if let index = index(of: old) { places[index].form = new.form }
     }
@@ -63,7 +63,7 @@ struct ResourceTable {
         guard var hole = index(of: resource) else { return }
         count -= 1
         var index = next(hole)
-        // What was pushed behind the hole moves up, so that probing needs no tombstones.
+        // Entries that a collision pushed behind the hole move up, so that probing needs no tombstones.
         while places[index].form != nil {
             let home = home(of: places[index].hash)
             if distance(from: home, to: index) >= distance(from: hole, to: index) {
@@ -80,17 +80,17 @@ struct ResourceTable {
         count = 0
     }
 
-    /// Appends a stretch of a walk to `found`: the resources whose hash's lower half is at least `start`, by where they
-    /// belong, as many as have their home in `stride` places. Each is found once however the table grows or is
-    /// rearranged in between, since a stretch is one of hashes, not of places.
-    /// - Returns: where the next stretch starts; `nil` after the last.
+    /// Appends one stretch of a walk to `found`: the resources whose hashes have a lower half of at least `start`, up
+    /// to the hashes whose home is `stride` places further. A stretch is a range of hashes, not of places, so each
+    /// resource is found exactly once, even if the table grows or is rearranged between two stretches.
+    /// - Returns: the `start` of the next stretch; `nil` after the last stretch.
     func stretch(from start: UInt32, stride: Int, into found: inout [CachedResource]) -> UInt32? {
         guard !places.isEmpty else { return nil }
         let first = home(of: UInt64(start))
         let next = first + stride < places.count ? firstHash(at: first + stride) : nil
         var index = first
         for step in 0..<places.count {
-            // Nothing that belongs before an empty place stands behind it.
+            // No entry stands behind an empty place if its home is before that place.
             guard let form = places[index].form else {
                 if step >= stride || next == nil && index < first { break }
                 index = self.next(index)
@@ -105,7 +105,7 @@ struct ResourceTable {
         return next
     }
 
-    /// Calls `visit` with all resources.
+    /// Calls `visit` with each resource.
     func forEach(_ visit: (CachedResource) -> Void) {
         for place in places {
             if let form = place.form { visit(CachedResource(hash: place.hash, form)) }
@@ -114,14 +114,14 @@ struct ResourceTable {
 
     // MARK: - Places
 
-    /// The place where `hash` belongs: by its lower half, since the shard was chosen by the upper bits.
+    /// The home place of `hash`, found from its lower half, since the upper bits chose the shard.
     private func home(of hash: UInt64) -> Int { Self.home(of: hash, of: places.count) }
 
     private static func home(of hash: UInt64, of places: Int) -> Int {
         Int(truncatingIfNeeded: ((hash & 0xffff_ffff) &* UInt64(truncatingIfNeeded: places)) >> 32)
     }
 
-    /// The least lower half of a hash that belongs at `index`.
+    /// The least lower half of a hash whose home is `index`.
     private func firstHash(at index: Int) -> UInt32 {
         UInt32((UInt64(index) << 32 + UInt64(places.count) - 1) / UInt64(places.count))
     }
@@ -146,7 +146,7 @@ struct ResourceTable {
         var old: [Place] = []
         swap(&old, &places)
         places = Array(repeating: Place(hash: 0, form: nil), count: max(Self.smallestSize, old.count + old.count / 4))
-        // Moved, not copied: counting a reference would touch each response, and the shard is locked.
+        // Entries are moved, not copied: a copy would count a reference in each response, while the shard is locked.
         var from = old.mutableSpan
         var to = places.mutableSpan
         for index in from.indices where from[index].form != nil {

@@ -1,32 +1,33 @@
 import Bytes
 public import HTTPSemantics
 
-/// Looking at all that is stored: for operators, a step at a time.
+/// Walks of the whole store, for operators, one step at a time.
 extension ResponseStore {
-    /// Where a walk of the whole store is.
+    /// The position of a walk of the whole store.
     public struct Walk: Sendable {
         fileprivate var shard = 0
-        /// Where the walk is in that shard: see `ResourceTable.stretch`.
+        /// The position of the walk in that shard: see `ResourceTable.stretch`.
         fileprivate var start: UInt32 = 0
 
         public init() {}
     }
 
-    /// How many places of a shard's table are looked at under its lock at a time, for less than a tenth of a
+    /// How many places of a shard's table are read under its lock at a time: this takes less than a tenth of a
     /// millisecond.
     private static let stretch = 512
 
-    /// Forgets what the next stretch of the store knows of some keys: a step of a walk of the whole store, for operators.
-    /// Nothing waits while keys are compared: the lock of a shard is held to take some hundred references, and anew for
-    /// each key that goes. Fetches that have begun are stored all the same, unless `remove` named their keys before. Any
-    /// thread.
-    /// - Parameter isMeant: called for each key that is there all through the walk, and perhaps for others.
+    /// Forgets the keys for which `isMeant` holds in the next stretch of the store: one step of a walk of the whole
+    /// store. No caller waits while keys are compared: a shard's lock is held to take some hundred references, and
+    /// again for each key that is removed. Responses to fetches that have begun are stored all the same, unless
+    /// `remove` named their keys before. Any thread.
+    /// - Parameter isMeant: called for each key that is in the store during the whole walk, and perhaps for others.
     /// - Returns: the number of responses dropped; `nil` when the walk is over.
     public func remove(along walk: inout Walk, where isMeant: (CacheKey) -> Bool) -> Int? {
         guard walk.shard < shards.count else { return nil }
         let start = walk.start
         var found: [CachedResource] = []
-        // Before the lock; what is found is released after it.
+        // Memory is allocated before the lock is taken. The references in `found` are released after the lock is
+        // opened.
         found.reserveCapacity(Self.stretch)
         let next = shards[walk.shard].shard.withLock {
             $0.table.stretch(from: start, stride: Self.stretch, into: &found)
@@ -41,9 +42,9 @@ extension ResponseStore {
         return removed
     }
 
-    /// Forgets all that the next shard has: a step of a walk that forgets everything. From the first step on no fetch
-    /// that has begun is stored; nor, after each further one, what began during the walk and may be made of what was
-    /// still there. Any thread.
+    /// Forgets all keys of the next shard: one step of a walk that forgets everything. After the first step, no
+    /// response to a fetch that has begun is stored. After each further step, no response to a fetch begun during the
+    /// walk is stored either: it may be made from responses that the walk had not reached. Any thread.
     /// - Returns: the number of responses dropped; `nil` when the walk is over.
     public func removeAll(along walk: inout Walk) -> Int? {
         guard walk.shard < shards.count else { return nil }

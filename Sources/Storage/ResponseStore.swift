@@ -4,36 +4,36 @@ import Synchronization
 
 /// The responses in memory, found by primary key and kept below a ceiling of bytes.
 ///
-/// Any thread may call any method. The index is split into shards by the upper bits of the key's hash; each has a
-/// mutex, held for one probe by a look-up and for a few hundred instructions by a change; for longer where a table
-/// grows, and where an eviction passes over many entries that are read. No method holds two at once, and what a change
-/// drops is freed after the lock.
+/// Any thread may call any method. The index is split into shards by the upper bits of the key's hash. Each shard has a
+/// mutex. A look-up holds it for one probe, a change for a few hundred instructions; a change holds it longer if a
+/// table grows, or if an eviction passes over many entries that are being sent. No method holds two mutexes at once.
+/// Memory that a change drops is freed after the mutex is opened.
 ///
-/// *Bytes.* Bodies reserve their own in the `MemoryBudget`; the store reserves for the rest. Callers that get no memory
-/// call `makeRoom`: the shards give up the least valuable of their S3-FIFO queues, in turns.
+/// *Bytes.* Bodies reserve their own bytes in the `MemoryBudget`; the store reserves for everything else. Callers that
+/// get no memory call `makeRoom`: the shards then evict, in turn, the least valuable entries of their S3-FIFO queues.
 ///
-/// What clients are being sent is not evicted, since that would free nothing. It is in use like a body on its way, and
-/// what is in use takes no more than this at the expense of what rests (`StorageSettings`; free bytes it may have
-/// beyond):
+/// A response that is being sent to clients is not evicted, since that would free no memory. Its bytes are *in use*,
+/// like those of a body on its way; all other stored bytes are *resting* (`MemoryBudget`). Bodies in use may displace
+/// resting bytes only up to these limits (`StorageSettings`). Beyond the limits, bodies in use may take free bytes:
 ///
 /// ```
 /// 0                          inUseLimit                          windowLimit                     memory
-/// ├─ any body in use ────────────┼─ those in windows, and small ones ─┼─ none: what rests is safe ────┤
+/// ├─ any body in use ────────────┼─ bodies in windows, small bodies ──┼─ none: resting bytes are safe ┤
 ///                                └────────── windowReserve ───────────┘
 /// ```
 ///
-/// | who wants memory | takes what is free | evicts | where it gets none |
+/// | memory for | takes of the free bytes | evicts | without memory |
 /// | --- | --- | --- | --- |
-/// | a body that is kept whole | but for the windows' reserve (`mayKeepWhole`) | up to the limit | goes on in a window |
-/// | one in a window, or small | all of it | up to the limit and the reserve | waits; nothing new is fetched |
-/// | an entry, beside its body | all of it | what rests beyond a quarter of the reserve | is not stored |
+/// | a body kept whole | all but the windows' reserve (`mayKeepWhole`) | up to `inUseLimit` | goes on in a window |
+/// | a body in a window, or a small body | all | up to `windowLimit` | waits; no new fetch begins |
+/// | an entry, without its body | all | until it fits; see `keepReserve` | is not stored |
 ///
-/// So neither fetches nor hits end because of slow readers, and what rests is safe from them. An eviction looks at no
-/// more than `S3FIFO.mostLaps` entries of each shard that are read.
+/// So slow readers end neither fetches nor hits, and the last part of the bar is safe from them. An eviction passes
+/// over at most `S3FIFO.mostLaps` entries of each shard that are being sent.
 public final class ResponseStore: Sendable {
     struct LockedShard: ~Copyable, Sendable {
         let shard: Guarded<Shard>
-        /// Bytes that the shard holds, for choosing whom to evict from without its lock.
+        /// Bytes that the shard holds. `fullerShard` reads this without the shard's lock.
         let bytes = Atomic<Int>(0)
 
         init(settings: StorageSettings, budget: MemoryBudget) {
@@ -45,18 +45,18 @@ public final class ResponseStore: Sendable {
     private let shift: UInt64
     private let budget: MemoryBudget
     private let settings: StorageSettings
-    // Of the settings, worked out once: each response that begins asks for them.
+    // Computed from the settings once: each response that begins reads them.
     private let windowLimit: Int
     private let windowReserve: Int
-    /// Bumped for each shard that is emptied: see `Generation`.
+    /// Incremented for each shard that is emptied: see `Generation`.
     private let epoch = Atomic<UInt32>(0)
-    /// Whose turn it is to evict.
+    /// The number of the next shard to evict from, modulo the number of shards.
     private let turn = Atomic<Int>(0)
     private let stored = Atomic<Int>(0)
-    /// What rested when something was last stored with the windows' reserve untouched.
+    /// Resting bytes at the last store that left the windows' reserve untouched.
     private let mostResting: Atomic<Int>
 
-    /// - Parameter budget: shared with the bodies on their way.
+    /// - Parameter budget: shared with the bodies that still arrive.
     public init(settings: StorageSettings, budget: MemoryBudget) {
         precondition(settings.shards > 0 && settings.shards.nonzeroBitCount == 1, "shards must be a power of two")
         self.settings = settings
@@ -64,7 +64,8 @@ public final class ResponseStore: Sendable {
         windowReserve = settings.windowReserve
         self.budget = budget
         mostResting = Atomic(budget.limit)
-        // One bit less, shifted twice: a single shard needs a shift by 64, which would be undone.
+        // The hash is shifted by `shift` and then by 1: a single shard needs a shift by 64, which no shift instruction
+        // does.
         shift = 63 - UInt64(settings.shards.trailingZeroBitCount)
         shards = FixedArray(count: settings.shards) { _ in LockedShard(settings: settings, budget: budget) }
     }
@@ -77,8 +78,8 @@ public final class ResponseStore: Sendable {
     }
 
     /// The whole response under `key` that answers a request with `fields`, as `CachedResource.response(matching:)`
-    /// finds it. Allocates nothing, and retains only the response: the reference count of a popular one moves from core
-    /// to core.
+    /// finds it. Allocates nothing. Retains only the response, since the reference count of a popular object moves from
+    /// core to core.
     /// - Parameter hash: of `key`, under the process's secret key (`KeyedHash`).
     public func response(hash: UInt64, key: Span<UInt8>, matching fields: FieldView) -> StoredResponse? {
         switch shards[shardIndex(of: hash)].shard.withLock({ $0.table.form(hash: hash, key: key) }) {
@@ -89,26 +90,26 @@ public final class ResponseStore: Sendable {
     }
 
     /// The generation of `key`, to be taken when a fetch begins, before its request is sent.
-    /// - Parameter key: under which its response may be stored.
+    /// - Parameter key: the key under which the fetch's response may be stored.
     public func generation(_ key: CacheKey) -> Generation {
         shards[shardIndex(of: key.hash)].shard.withLock { currentGeneration(key, $0) }
     }
 
-    /// Whether the key was invalidated or removed since, alone or with everything. Where very many others were, it may
-    /// count as one of them (`InvalidationLog`).
+    /// Whether the key was invalidated or removed since `former`, alone or with everything. After very many
+    /// invalidations of other keys, the answer may be true for a key that was not invalidated (`InvalidationLog`).
     public func wasInvalidated(_ key: CacheKey, since former: Generation) -> Bool {
         shards[shardIndex(of: key.hash)].shard.withLock { wasInvalidated(key, since: former, $0) }
     }
 
     // MARK: - Storing
 
-    /// Stores `response`, in the place of the same variant if there is one, and evicts what must go for it. Removes
-    /// those of the key's markers that the response contradicts.
+    /// Stores `response`, replacing a stored response of the same variant, and evicts entries until it fits. Removes
+    /// the markers of the key that the response contradicts.
     /// - Parameters:
-    ///   - generation: of the moment the fetch began.
-    ///   - requestTime: when its request was sent. A more recent response that arrived since, from an overtaking fetch,
-    ///     stays (RFC 9111 §4).
-    ///   - popularity: how many more clients than one waited for it; counts like hits.
+    ///   - generation: the key's generation when the fetch began.
+    ///   - requestTime: when the response's request was sent. A more recent response that a later, faster fetch stored
+    ///     since then stays (RFC 9111 §4).
+    ///   - popularity: how many clients beyond the first waited for the response; counts like hits.
     public func store(
         _ response: StoredResponse, under key: CacheKey, generation: Generation, requestTime: Moment,
         popularity: Int = 0
@@ -126,20 +127,20 @@ public final class ResponseStore: Sendable {
         } ?? .noRoom
     }
 
-    /// Adds the parts in `response` to those of its variant, or replaces those if they are of another representation.
-    /// Parts that make up the whole become an ordinary response.
+    /// Adds the parts in `response` to the stored parts of its variant, or replaces these if they belong to another
+    /// representation. Parts that make up the whole become an ordinary response.
     /// - Parameters:
-    ///   - range: what it brings anew: it stays when others must go to keep the parts below
-    ///     `StorageSettings.objectLimit`.
-    ///   - generation: of the moment the fetch began.
-    ///   - requestTime: when its request was sent.
+    ///   - range: the bytes that the new message brought. This range stays when other parts must go to keep the parts
+    ///     below `StorageSettings.objectLimit`.
+    ///   - generation: the key's generation when the fetch began.
+    ///   - requestTime: when the response's request was sent.
     public func storeParts(
         _ response: StoredResponse, bringing range: Range<Int>, under key: CacheKey, generation: Generation,
         requestTime: Moment
     ) -> StoreOutcome {
         guard let parts = response.parts, !range.isEmpty else { return .incomplete }
         guard response.objectSize <= settings.objectLimit else { return .tooLarge }
-        // What it becomes together with what is stored is known only under the lock.
+        // The result of joining the parts with the stored parts is known only under the lock: reserve for the most.
         return change(key, reserving: cost(of: response) + parts.mostJoinedCharge) { shard in
             !self.wasInvalidated(key, since: generation, shard)
                 && shard.storeParts(response, parts, bringing: range, since: requestTime, under: key)
@@ -147,13 +148,13 @@ public final class ResponseStore: Sendable {
         } ?? .noRoom
     }
 
-    /// Drops this response, or these parts, if still there: the origin contradicted it. Others under the key stay, and
-    /// fetches in flight are stored as usual.
+    /// Drops this response, or these parts, if still stored, because the origin contradicted them. Other responses
+    /// under the key stay, and responses to fetches in flight are stored as usual.
     public func drop(_ former: StoredResponse, of key: CacheKey) { change(key) { $0.drop(former, of: key) } }
 
-    /// Puts `response` in the place of `former`, whose body it shares, after a validation (RFC 9111 §4.3.4).
-    /// - Parameter isConfirmed: whether the origin confirmed what GET gets, which several may have: some of the key's
-    ///   markers may no longer hold. False where its response only told something of what is stored.
+    /// Replaces `former` with `response`, which shares its body, after a validation (RFC 9111 §4.3.4).
+    /// - Parameter isConfirmed: whether the origin confirmed the response to GET for several requests, so that markers
+    ///   of the key may be contradicted. False if the origin's response only updated the stored fields.
     public func freshen(
         _ former: StoredResponse, by response: StoredResponse, under key: CacheKey, generation: Generation,
         isConfirmed: Bool
@@ -167,45 +168,46 @@ public final class ResponseStore: Sendable {
 
     // MARK: - Notes
 
-    /// Marks `key`: what `reason` says counts up to `until` (`KeyMarkers`). Does nothing where there is no room for it.
-    /// - Parameter until: nanosecond of the monotonic clock.
+    /// Sets the marker of `reason` for `key`, which holds up to `until` (`KeyMarkers`). Does nothing if there is no
+    /// room for the marker.
+    /// - Parameter until: in nanoseconds of the monotonic clock.
     public func mark(_ key: CacheKey, _ reason: NotSharedReason, until: Int64, at now: Moment) {
         _ = change(key, reserving: KeyMarkers.mostCharge) { shard in
             shard.mark(key) { $0.set(reason, until: until, at: now) }
         }
     }
 
-    /// Forgets the markers of `key` that `response`, which several may have, contradicts. Any thread.
-    /// - Parameter keepsWhole: whether it brings the whole representation, and that is kept.
+    /// Forgets the markers of `key` that `response`, which is for several requests, contradicts. Any thread.
+    /// - Parameter keepsWhole: whether the response brings the whole representation, and it is kept.
     public func forgetMarkers(of key: CacheKey, after response: ResponseFacts, keepsWhole: Bool) {
-        // Most keys have none, and to see that costs less than a change.
+        // Most keys have no markers, and finding that out costs less than a change.
         guard let markers = resource(key)?.markers, !markers.stand(after: response, keepsWhole: keepsWhole) else {
             return
         }
         change(key) { shard in
             shard.mark(key) { current in
-                // Not what was found out since.
+                // Markers set since then are not forgotten.
                 if current == markers { current.forget(after: response, keepsWhole: keepsWhole) }
             }
         }
     }
 
-    /// Remembers the `Vary` rule of the responses to `key`, so that requests can be told apart while the first of them
-    /// is still on its way. Not where there is no room for it.
+    /// Remembers the `Vary` rule of the responses to `key`, so that requests can be told apart while the first response
+    /// is still on its way. Does nothing if there is no room for the rule.
     public func learn(_ rule: VaryRule, for key: CacheKey) {
         _ = change(key, reserving: CachedResource.charge(of: rule)) { $0.learn(rule, for: key) }
     }
 
     // MARK: - Removing
 
-    /// Invalidates `key` for an unsafe request (RFC 9111 §4.4): its responses are dropped and no fetch that has begun
-    /// is stored. Its `Vary` rules and its markers are kept.
+    /// Invalidates `key` for an unsafe request (RFC 9111 §4.4): drops its responses. No response to a fetch that has
+    /// begun is stored. The key's `Vary` rules and markers are kept.
     public func invalidate(_ key: CacheKey) { _ = change(key) { $0.invalidate(key, keepsNotes: true) } }
 
     /// Invalidates `key` for an unsafe request whose own response is to be stored afterwards (RFC 9110 §9.3.3).
-    /// - Parameter former: of the moment its fetch began.
-    /// - Returns: what that response is stored under; `nil` when something else invalidated the key since then: the
-    ///   response may be older than that, so it is not stored.
+    /// - Parameter former: the key's generation when that request's fetch began.
+    /// - Returns: the generation with which that response is stored; `nil` if another invalidation of the key came
+    ///   since `former`: the response may be older than that invalidation, so it is not stored.
     public func invalidate(_ key: CacheKey, after former: Generation) -> Generation? {
         change(key) { shard in
             let isAlone = !self.wasInvalidated(key, since: former, shard)
@@ -214,37 +216,38 @@ public final class ResponseStore: Sendable {
         }
     }
 
-    /// Forgets everything about `key`, as a purge does; no fetch that has begun is stored.
+    /// Forgets everything about `key`, as a purge does. No response to a fetch that has begun is stored.
     /// - Returns: the number of responses dropped.
     @discardableResult
     public func remove(_ key: CacheKey) -> Int { change(key) { $0.invalidate(key, keepsNotes: false) } }
 
-    /// Forgets everything in a shard; no fetch that has begun is stored, in any.
+    /// Forgets everything in one shard. No response to a fetch that has begun is stored, in any shard.
     /// - Returns: the number of responses dropped.
     func removeAll(inShard index: Int) -> Int {
-        // First, so that what the shard stores after its turn is compared with the new number.
+        // Incremented before the shard is emptied, so that a response stored in the shard afterwards is compared with
+        // the new number.
         epoch.add(1, ordering: .sequentiallyConsistent)
         return change(shards[index], reserved: 0) { $0.removeAll() }
     }
 
     // MARK: - Memory
 
-    /// Makes `bytes` free in the budget for a body on its way, evicting the least valuable entries.
+    /// Makes `bytes` free in the budget for a body that still arrives, by evicting the least valuable entries.
     ///
-    /// Bodies in use get no more than `StorageSettings.windowLimit` at the expense of what rests.
-    /// - Returns: `false` when that is impossible: the caller waits or gives up.
+    /// Bodies in use displace resting bytes only up to `StorageSettings.windowLimit`.
+    /// - Returns: `false` if so many bytes cannot be made free: the caller waits or gives up.
     public func makeRoom(bytes: Int) -> Bool {
         evict { budget.limit - budget.used < bytes && budget.inUse + bytes <= windowLimit }
         return budget.limit - budget.used >= bytes
     }
 
-    /// Whether a body that is kept whole may have `bytes` more and leaves the windows what is reserved for them.
+    /// Whether a body that is kept whole may take `bytes` more and still leave the windows their reserve.
     public func mayKeepWhole(_ bytes: Int) -> Bool { room(without: bytes) >= windowReserve }
 
-    /// Bytes that bodies in windows can still have.
+    /// Bytes that bodies in windows can still take.
     public var room: Int { room(without: 0) }
 
-    /// - Parameter bytes: which somebody else has by then.
+    /// - Parameter bytes: bytes to count as taken by another body.
     private func room(without bytes: Int) -> Int {
         let (used, resting) = (budget.used, budget.resting)
         let free = budget.limit - used
@@ -253,10 +256,10 @@ public final class ResponseStore: Sendable {
         return max(0, free - bytes) + max(0, evictable)
     }
 
-    /// Bytes of all that is stored, bodies included.
+    /// Bytes of all entries, bodies included.
     public var bytes: Int { stored.load(ordering: .relaxed) }
 
-    /// What is stored and what was evicted. Takes each shard's lock in turn: for the admin pages, not for requests. Any
+    /// The counts of entries and evictions. Takes each shard's lock in turn: for the admin pages, not for requests. Any
     /// thread.
     public var numbers: StorageNumbers {
         var numbers = StorageNumbers()
@@ -264,18 +267,20 @@ public final class ResponseStore: Sendable {
         return numbers
     }
 
-    /// Evicts as long as `isNeeded` says so and there is something to evict.
+    /// Evicts while `isNeeded` returns true and an entry can be evicted.
     private func evict(while isNeeded: () -> Bool) {
         var (empty, index) = (0, 0)
         while empty < shards.count, budget.resting > 0, isNeeded() {
-            // What makes one fuller may be in use: then each other is asked, in turn.
+            // The bytes that make a shard the fuller one may be in use. After a failure, the other shards are asked in
+            // turn.
             index = empty == 0 ? fullerShard() : (index + 1) & (shards.count - 1)
             let evicted = change(shards[index], reserved: 0) { $0.evict() }
             empty = evicted ? 0 : empty + 1
         }
     }
 
-    /// Evicts until what rests takes no more than a quarter of the windows' reserve, while bodies use that.
+    /// While the windows' reserve is in use, evicts until the resting bytes exceed `mostResting` by no more than a
+    /// quarter of the reserve.
     private func keepReserve() {
         let resting = budget.resting
         guard room < windowReserve else {
@@ -286,7 +291,7 @@ public final class ResponseStore: Sendable {
         evict { budget.resting > most && room < windowReserve }
     }
 
-    /// The fuller of the two whose turn it is: shards stay about equally full, also when they hold few responses each.
+    /// The fuller of the next two shards. This keeps all shards about equally full, even if each holds few responses.
     private func fullerShard() -> Int {
         let first = turn.wrappingAdd(1, ordering: .relaxed).oldValue
         let (one, other) = (first & (shards.count - 1), (first &+ 1) & (shards.count - 1))
@@ -306,13 +311,13 @@ public final class ResponseStore: Sendable {
             || shard.invalidations.contains(key.hash, since: former.ofKey)
     }
 
-    /// The most that an entry for `response` takes beside its body.
+    /// The most bytes that an entry for `response` takes beside its body.
     private func cost(of response: StoredResponse) -> Int {
         response.overhead + CachedResource.charge(of: response.varyRule) + Charge.variant
     }
 
-    /// Makes a change that may need memory, for a new resource and `cost`. `nil` when there is none: then nothing has
-    /// happened.
+    /// Makes a change that may need memory, for a new resource and `cost` bytes more. `nil`, with nothing changed, if
+    /// there is no memory.
     private func change<Result: Sendable>(_ key: CacheKey, reserving cost: Int, _ body: (inout Shard) -> Result)
         -> Result?
     {
@@ -330,7 +335,7 @@ public final class ResponseStore: Sendable {
         change(shards[shardIndex(of: key.hash)], reserved: 0, body)
     }
 
-    /// Changes a shard under its lock; afterwards frees what it dropped and gives back what was reserved in excess.
+    /// Changes a shard under its lock. Afterwards frees the dropped memory and releases the excess of the reservation.
     private func change<Result: Sendable>(
         _ locked: borrowing LockedShard, reserved: Int, _ body: (inout Shard) -> Result
     ) -> Result {
@@ -347,7 +352,7 @@ public final class ResponseStore: Sendable {
         dropped.table.forEach { resource in
             for variant in resource.allVariants { variant.response.endStoring() }
         }
-        // Anything beyond was not reserved, and would exceed the ceiling.
+        // Bytes beyond `reserved` were not reserved, and would exceed the ceiling.
         assert(charge <= reserved, "a change took \(charge) bytes of \(reserved) reserved")
         budget.release(reserved - charge)
         return result

@@ -1,18 +1,18 @@
-/// What `S3FIFO` can hold: something that counts how often it is used.
+/// An entry that `S3FIFO` can hold: it counts how often it is used.
 ///
-/// The counter is the candidate's own, so that a hit bumps it without the queues' lock.
+/// The counter belongs to the candidate, so that a hit increments it without the queues' lock.
 public protocol EvictionCandidate {
-    /// The counter, 0 to 3; more than one use in probation earns a place in the main queue.
+    /// The counter, 0 to 3. More than one use in probation earns a place in the main queue.
     var frequency: UInt8 { get }
     func setFrequency(_ frequency: UInt8)
-    /// Tells it, in the ghost queue, from others that have its hash: variants of one URL.
+    /// Distinguishes, in the ghost queue, candidates with the same hash: variants of one URL.
     var distinction: UInt32 { get }
-    /// Whether its bytes would not be free if it were evicted now: it is passed over.
+    /// Whether evicting the candidate now would free no bytes. Evictions pass over such a candidate.
     var isInUse: Bool { get }
 }
 
 extension EvictionCandidate {
-    /// 0: its hash alone tells it from others.
+    /// 0: the hash alone identifies the candidate.
     public var distinction: UInt32 { 0 }
 }
 
@@ -29,23 +29,23 @@ public enum EvictionQueue: String, Sendable, CaseIterable {
 ///           └─ main, when ghost remembers it
 /// ```
 ///
-/// What is in use makes another lap in its queue, neither promoted nor less valued for it.
+/// A candidate that is in use makes another lap in its queue. That lap neither promotes it nor lowers its counter.
 ///
-/// Only the order and the choice are here: no clock, no lock, no budget. The caller evicts until enough is free. The
-/// queues are doubly linked through one array, so that `remove` leaves nothing behind: a resource that is stored over
-/// and over without any eviction would otherwise pile up dead entries.
+/// This type decides only the order and the choice: it has no clock, no lock, no budget. The caller evicts until enough
+/// bytes are free. The queues are doubly linked through one array, so that `remove` leaves no dead entry: a resource
+/// that is stored over and over without any eviction would otherwise pile up dead entries.
 public struct S3FIFO<Candidate: EvictionCandidate> {
-    /// Where a candidate stands, until it is evicted or removed.
+    /// The place of a candidate, until the candidate is evicted or removed.
     public struct Slot: Sendable, Equatable {
         let index: UInt32
     }
 
-    /// What was given up.
+    /// An evicted candidate.
     public struct Eviction {
-        /// What stood there, and the hash it was inserted with.
+        /// The candidate; `hash` is the hash with which it was inserted.
         public let candidate: Candidate
         public let hash: UInt64
-        /// Where it stood. Free for the next `insert`.
+        /// The candidate's former place, free for the next `insert`.
         public let slot: Slot
         public let queue: EvictionQueue
     }
@@ -53,7 +53,8 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
     private struct Node {
         var candidate: Candidate?
         var hash: UInt64
-        /// The size, and in the lowest bit the queue: a node is 32 bytes, of which there is one for each response.
+        /// The size, and the queue in the lowest bit. This keeps a node at 32 bytes; there is one node for each
+        /// response.
         private var sizeAndQueue: Int
         /// Towards the newer and the older neighbour; `newer` also links the free nodes.
         var newer: UInt32
@@ -86,11 +87,11 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
     }
 
     private static var none: UInt32 { .max }
-    /// Uses in probation that earn a place in the main queue. Promoting on the first use keeps more of a cyclic scan,
-    /// but far less where things are requested exactly twice (docs/benchmarks.md, Cache efficiency).
+    /// Uses in probation that earn a place in the main queue. Promotion on the first use keeps more of a cyclic scan,
+    /// but far less if resources are requested exactly twice (docs/benchmarks.md, Cache efficiency).
     private static var promotion: UInt8 { 2 }
-    /// Laps granted in one eviction before the oldest goes whatever it earned, or, where it is in use, none does: the
-    /// caller holds a lock. The next eviction goes on behind those that made a lap.
+    /// The most laps in one eviction, since the caller holds a lock. After that, the oldest candidate goes even if it
+    /// was used; if it is in use, no candidate goes. The next eviction continues behind the candidates that made a lap.
     package static var mostLaps: Int { 256 }
 
     private let smallPercent: Int
@@ -100,17 +101,17 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
     private var main = Queue()
     private var ghost = GhostQueue()
 
-    /// - Parameter smallPercent: share of all bytes that probation may hold before it is evicted from first.
+    /// - Parameter smallPercent: the share of all bytes above which probation is evicted from first.
     public init(smallPercent: Int) { self.smallPercent = smallPercent }
 
-    /// Candidates in both queues.
+    /// The number of candidates in both queues.
     var count: Int { small.count + main.count }
-    /// Sum of the candidates' sizes.
+    /// The sum of the candidates' sizes.
     public var bytes: Int { small.bytes + main.bytes }
 
-    /// Inserts a new candidate: into probation, or straight into the main queue when it was evicted from probation
-    /// lately.
-    /// - Parameter hash: identifies it in the ghost queue, with its `distinction`.
+    /// Inserts a new candidate: into probation, or directly into the main queue if it was lately evicted from
+    /// probation.
+    /// - Parameter hash: identifies the candidate in the ghost queue, together with its `distinction`.
     public mutating func insert(_ candidate: Candidate, hash: UInt64, size: Int) -> Slot {
         let queue: EvictionQueue = ghost.take(Self.fingerprint(of: candidate, hash)) ? .main : .small
         let node = Node(candidate: candidate, hash: hash, size: size, queue: queue)
@@ -121,7 +122,7 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
             nodes[Int(index)] = node
         } else {
             index = UInt32(nodes.count)
-            // By a quarter, not doubled: unused nodes are memory outside the budget.
+            // The array grows by a quarter, not to its double: unused nodes are memory outside the budget.
             if nodes.count == nodes.capacity { nodes.reserveCapacity(nodes.count + max(16, nodes.count / 4)) }
             nodes.append(node)
         }
@@ -129,7 +130,7 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
         return Slot(index: index)
     }
 
-    /// Puts another candidate in the same place: an update keeps its turn.
+    /// Puts another candidate in the same place: an update does not move in its queue.
     public mutating func replace(_ slot: Slot, with candidate: Candidate, size: Int) {
         let index = Int(slot.index)
         adjust(nodes[index].queue, bytes: size - nodes[index].size, count: 0)
@@ -137,7 +138,7 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
         nodes[index].candidate = candidate
     }
 
-    /// Takes a candidate out; its slot may be given to another.
+    /// Removes a candidate. Its slot may then be given to another.
     public mutating func remove(_ slot: Slot) {
         unlink(slot.index)
         release(slot.index)
@@ -146,7 +147,7 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
     /// The queue that the candidate at `slot` stands in.
     func queue(of slot: Slot) -> EvictionQueue { nodes[Int(slot.index)].queue }
 
-    /// Takes out a candidate as an eviction does: what was in probation is remembered.
+    /// Removes a candidate as an eviction does: the ghost queue remembers it if it was in probation.
     mutating func giveUp(_ slot: Slot) {
         let node = nodes[Int(slot.index)]
         if node.queue == .small, let candidate = node.candidate {
@@ -159,8 +160,8 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
         hash ^ UInt64(candidate.distinction)
     }
 
-    /// Takes out the least valuable candidate, or `nil` when there is none, or none was found before the laps were used
-    /// up.
+    /// Evicts the least valuable candidate. `nil` if there is no candidate, or if none was found before the laps were
+    /// used up.
     public mutating func evict() -> Eviction? {
         var laps = Self.mostLaps
         if small.bytes * 100 >= bytes * smallPercent, let eviction = evictFromSmall(&laps) { return eviction }
@@ -177,7 +178,7 @@ public struct S3FIFO<Candidate: EvictionCandidate> {
     }
 
     private mutating func evictFromSmall(_ laps: inout Int) -> Eviction? {
-        // Each once at most.
+        // Visits each candidate once at most.
         for _ in 0..<small.count {
             let index = small.oldest
             guard let candidate = nodes[Int(index)].candidate else { preconditionFailure("a free node in a queue") }

@@ -1,8 +1,8 @@
 public import Bytes
 public import HTTPSemantics
 
-/// A primary key as `No-Vary-Search` divides it: what stands before the query, the query, and what a route adds behind
-/// it. None of them can hold the bytes by which they are told apart (see `KeyPolicy`).
+/// A primary key as `No-Vary-Search` divides it: the bytes before the query, the query, and the bytes that a route adds
+/// behind it. No part can contain the bytes that separate the parts (see `KeyPolicy`).
 ///
 /// ```
 /// http host /path ? query [0 …]     as sent
@@ -13,7 +13,7 @@ public struct SearchKey {
     let path: Range<Int>
     private let query: Range<Int>
 
-    /// - Parameter key: as sent.
+    /// - Parameter key: the key of the request as sent.
     public init(_ key: Span<UInt8>) {
         let end = key.firstIndex(of: 0) ?? key.count
         let mark = key.extracting(0..<end).firstIndex(of: UInt8(ascii: "?"))
@@ -21,10 +21,10 @@ public struct SearchKey {
         query = min(path.upperBound + 1, end)..<end
     }
 
-    /// Appends the key that all requests have that are equivalent under `variation`.
+    /// Appends the key that all requests share that are equivalent under `variation`.
     /// - Parameters:
-    ///   - key: as sent.
-    ///   - memory: what the query is read into.
+    ///   - key: the key of the request as sent.
+    ///   - memory: holds the parsed query.
     public static func append(
         _ key: Span<UInt8>, under variation: SearchVariation, to buffer: ByteBuffer, using memory: QueryParameters
     ) {
@@ -37,7 +37,7 @@ public struct SearchKey {
         buffer.append(key.extracting(parts.query.upperBound...))
     }
 
-    /// Whether one response that says `rule` may answer requests with both keys. Off the hot path.
+    /// Whether one response with `rule` may answer requests with both keys. Off the hot path.
     public static func areEquivalent(_ left: Span<UInt8>, _ right: Span<UInt8>, under rule: NoVarySearch) -> Bool {
         guard !rule.isDefault else { return left.isEqual(to: right) }
         let (one, other) = (SearchKey(left), SearchKey(right))

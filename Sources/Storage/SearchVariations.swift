@@ -2,10 +2,10 @@ public import Bytes
 public import HTTPSemantics
 import Synchronization
 
-/// Which differences between queries for one path do not matter, as a stored response said. Immutable.
+/// The differences between the queries for one path that do not matter, as a stored response said. Immutable.
 public final class SearchVariation: Sendable {
-    /// Stands in the keys made with the variation. Never given twice, so that what is stored under a forgotten
-    /// variation is never found again: it could not have been invalidated meanwhile.
+    /// A part of the keys made with the variation. No number is given twice, so that responses stored under a forgotten
+    /// variation are never found again: they could not have been invalidated in the meantime.
     public let number: UInt64
     public let rule: NoVarySearch
 
@@ -15,20 +15,21 @@ public final class SearchVariation: Sendable {
     }
 }
 
-/// The variations that responses taught, by path (No-Vary-Search draft, 'Caching': `mostRecentNVS`).
+/// The variations learnt from responses, by path (No-Vary-Search draft, 'Caching': `mostRecentNVS`).
 ///
-/// A path is named by the primary keys of its requests, up to the query: scheme, authority and path. Any thread may
-/// call any method; one mutex per shard is held for one probe, and where the table is full, to learn one more, for a search
-/// through the shard. While no path is known, asking costs one relaxed load.
+/// A path is identified by the primary keys of its requests, up to the query: scheme, authority and path. Any thread
+/// may call any method. One mutex per shard is held for one probe; if the table is full, learning one more variation
+/// holds it for a search through the shard. While no path is known, a look-up costs one relaxed load.
 ///
-/// A path keeps its last few variations. Requests are looked up under the latest; the others are there so that two
-/// kinds of responses in turns do not lose each other's keys, and so that an invalidation reaches both.
+/// A path keeps its last few variations. Requests are looked up under the latest. The others are kept so that two kinds
+/// of responses that alternate do not lose each other's keys, and so that an invalidation reaches both kinds.
 public final class SearchVariations: Sendable {
-    /// Bytes of all entries together. What has not been asked for the longest is forgotten first, which costs misses
-    /// and nothing else. Room for some ten thousand paths: sites that use the field have it on a few kinds of pages.
+    /// Bytes of all entries together. The entry that was not looked up for the longest time is forgotten first, which
+    /// costs only misses. There is room for some ten thousand paths: sites that use the field have it on a few kinds of
+    /// pages.
     public static let capacity = 4 << 20
-    /// Bytes of one path, or of one variation. Beyond that it is not learnt: such a field is no use to anyone, and each
-    /// look-up would pay.
+    /// The most bytes of one path, or of one variation. A larger one is not learnt: such a field is of no use, and each
+    /// look-up would pay for it.
     public static let largest = 4096
     /// The most variations of one path. A server that is being updated alternates between two.
     public static let mostOfPath = 4
@@ -41,14 +42,14 @@ public final class SearchVariations: Sendable {
         let path: ByteSlice
         /// The path's variations, the latest first.
         var variations: [SearchVariation]
-        /// When it was last asked for, counted in changes of the shard.
+        /// When the entry was last looked up, counted in changes of the shard.
         var used: UInt64
 
         var size: Int { variations.reduce(SearchVariations.entrySize + path.count) { $0 + $1.rule.size } }
     }
 
     private struct Shard {
-        /// The entries, by the hash of the path. Of two paths with one hash the later one stays.
+        /// The entries, by the hash of the path. Of two paths with the same hash, the later one stays.
         var entries: [UInt64: Entry] = [:]
         var size = 0
         var changes: UInt64 = 0
@@ -56,7 +57,8 @@ public final class SearchVariations: Sendable {
         var invalidations = InvalidationLog()
     }
 
-    /// Whether anything was ever invalidated; before that, no fetch has to look. Set before the first is noted.
+    /// Whether any invalidation was ever noted; until then, no fetch has to look. Set before the first invalidation is
+    /// noted.
     private let anyInvalidated = Atomic(false)
 
     private let shards = FixedArray(count: SearchVariations.shardCount) { _ in Guarded(Shard()) }
@@ -64,7 +66,7 @@ public final class SearchVariations: Sendable {
     private let paths = Atomic<Int>(0)
     private let numbers = Atomic<UInt64>(0)
 
-    /// - Parameter hash: under the process's secret key, so that clients cannot choose colliding paths.
+    /// - Parameter hash: uses the process's secret key, so that clients cannot choose colliding paths.
     public init(hash: KeyedHash) { self.hash = hash }
 
     /// Whether no path is known.
@@ -84,7 +86,7 @@ public final class SearchVariations: Sendable {
         }
     }
 
-    /// All variations that are known of a path: what is stored for one URL may stand under each of them.
+    /// All known variations of a path: the responses to one URL may be stored under each of them.
     public func all(for key: Span<UInt8>) -> [SearchVariation] {
         guard !isEmpty else { return [] }
         let path = key.extracting(SearchKey(key).path)
@@ -95,20 +97,20 @@ public final class SearchVariations: Sendable {
         }
     }
 
-    /// The variation with `rule`, if the path has it.
+    /// The path's variation with `rule`, if there is one.
     public func known(_ rule: NoVarySearch, for key: Span<UInt8>) -> SearchVariation? {
         all(for: key).first { $0.rule == rule }
     }
 
-    /// Learns `rule`, which is not the default, from a response that will be stored: it is the latest of its path from
-    /// now on.
-    /// - Returns: `nil` when it is too large to be learnt.
+    /// Learns `rule`, which is not the default, from a response that will be stored. From now on, it is the latest rule
+    /// of its path.
+    /// - Returns: `nil` if the path or the rule is too large to be learnt.
     public func learn(_ rule: NoVarySearch, for key: Span<UInt8>) -> SearchVariation? {
         let path = key.extracting(SearchKey(key).path)
         guard path.count <= Self.largest, rule.size <= Self.largest else { return nil }
         let hash = hash.hash(path)
         let fresh = SearchVariation(number: numbers.wrappingAdd(1, ordering: .relaxed).newValue, rule: rule)
-        // What is forgotten is freed after the lock.
+        // Forgotten entries are freed after the lock is opened.
         var forgotten: [Entry] = []
         let (variation, change) = shards[shardIndex(of: hash)].withLock { shard in
             let before = shard.entries.count
@@ -143,7 +145,7 @@ public final class SearchVariations: Sendable {
 
     // MARK: - Invalidations
 
-    /// Notes that what is stored for a URL of this path was invalidated or removed. To be called before `all(for:)`.
+    /// Notes that the responses to a URL of this path were invalidated or removed. Must be called before `all(for:)`.
     public func noteInvalidation(of key: Span<UInt8>) {
         let hash = hash.hash(key.extracting(SearchKey(key).path))
         anyInvalidated.store(true, ordering: .sequentiallyConsistent)
@@ -156,17 +158,17 @@ public final class SearchVariations: Sendable {
         for index in 0..<shards.count { shards[index].withLock { $0.invalidations.appendAll() } }
     }
 
-    /// Where the invalidations of this path stand. A fetch takes this when it begins: its response may turn out to
-    /// belong under another key, whose generation, read that late, does not tell.
+    /// The state of this path's invalidations. A fetch takes this mark when it begins: its response may turn out to
+    /// belong under another key, and a generation of that key, taken so late, would not show earlier invalidations.
     public func invalidations(of key: @autoclosure () -> ByteSlice) -> InvalidationMark {
-        // There were none then. One that begins at this moment is noticed later.
+        // No invalidation was noted before this mark. One that begins at this moment is noticed by `wasInvalidated`.
         guard anyInvalidated.load(ordering: .sequentiallyConsistent) else { return .none }
         let key = key()
         let hash = hash.hash(key.span.extracting(SearchKey(key.span).path))
         return shards[shardIndex(of: hash)].withLock { $0.invalidations.mark(hash) }
     }
 
-    /// Whether what is stored for a URL of this path was invalidated since.
+    /// Whether responses to a URL of this path were invalidated since `former`.
     public func wasInvalidated(_ key: ByteSlice, since former: InvalidationMark) -> Bool {
         guard anyInvalidated.load(ordering: .sequentiallyConsistent) else { return false }
         let hash = hash.hash(key.span.extracting(SearchKey(key.span).path))

@@ -1,10 +1,12 @@
 import HTTPSemantics
 
-/// Parts of representations (RFC 9111 §3.3, §3.4): beside the variants, never among them.
+/// Parts of representations (RFC 9111 §3.3, §3.4). They are kept in a list of their own, apart from the whole variants.
 extension Shard {
-    /// Adds what `response` has to the parts of its variant; a response of another representation takes their place.
-    /// - Parameter range: what it brings anew.
-    /// - Returns: false where the variant is stored whole, or the parts that are stored are newer.
+    /// Adds the parts in `response` to the stored parts of the same variant, or replaces these if they belong to
+    /// another representation.
+    /// - Parameter range: the bytes that the new message brought.
+    /// - Returns: false if the variant is stored whole, or if the stored parts belong to another representation that is
+    ///   newer.
     mutating func storeParts(
         _ response: StoredResponse, _ new: StoredParts, bringing range: Range<Int>, since: Moment, under key: CacheKey
     ) -> Bool {
@@ -27,7 +29,7 @@ extension Shard {
             parts.joined(keeping: range, limit: settings.objectLimit, budget: budget), head: head, budget: budget)
         merged.setFrequency(max(response.frequency, former?.response.frequency ?? 0))
         guard merged.parts != nil else {
-            // The last gap is closed.
+            // The parts are now the whole representation.
             if let former { discard(former) }
             put(contents, over: old, under: key)
             store(merged.packed(under: key), under: key)

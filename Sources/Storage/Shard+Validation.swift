@@ -1,9 +1,9 @@
 import HTTPSemantics
 
-/// What a validation makes of a stored response (RFC 9111 §4.3).
+/// Updates a stored response after its validation (RFC 9111 §4.3).
 extension Shard {
     /// - Parameter isConfirmed: see `ResponseStore.freshen`.
-    /// - Returns: whether `former`, whole or in parts, was still there.
+    /// - Returns: whether `former`, whole or in parts, was still stored.
     mutating func freshen(
         _ former: StoredResponse, with response: StoredResponse, under key: CacheKey, isConfirmed: Bool
     ) -> Bool {
@@ -26,14 +26,14 @@ extension Shard {
         return true
     }
 
-    /// Takes `former` out of `list`; `response` is to take its place.
+    /// Takes `former` out of `list`, and moves its place in the eviction queues to `response`.
     private mutating func freshen(
         _ former: StoredResponse, with response: StoredResponse, under key: CacheKey,
         in list: inout [CachedResource.Variant]
     ) -> (CachedResource.Variant, index: Int)? {
         guard let index = list.firstIndex(where: { $0.response === former }) else { return nil }
         let place = list.remove(at: index)
-        // With another `Vary` than before it may have become the same variant as its neighbour.
+        // If the response's `Vary` has changed, the response may now be the same variant as another in the list.
         let hash = response.variantHash
         if let twin = list.firstIndex(where: { $0.isSame(as: response, hash: hash) }) {
             discard(list.remove(at: twin))
@@ -42,7 +42,7 @@ extension Shard {
         return (replace(place, with: response, under: key), index)
     }
 
-    /// Drops `former`, whole or parts, if it is still there.
+    /// Drops `former`, whole or in parts, if it is still stored.
     mutating func drop(_ former: StoredResponse, of key: CacheKey) {
         guard let old = table.resource(key), let variant = old.allVariants.first(where: { $0.response === former })
         else { return }

@@ -3,25 +3,26 @@ import HTTPSemantics
 
 /// One part of the store: index, eviction queues, counters. Protected by its shard's mutex.
 ///
-/// A resource is here as long as it has a response or a note (markers, known `Vary`). Its notes stand in the eviction
-/// queues only while it has no response; with its last response evicted they go too.
+/// The shard holds a resource as long as it has a response or a note (markers, known `Vary`). The notes have an entry
+/// of their own in the eviction queues only while the resource has no response. Eviction of the last response removes
+/// the notes, too.
 ///
-/// Every change leaves what it drops in `dropped`, so that bodies are freed after the lock.
+/// Every change moves dropped responses and resources to `dropped`, so that bodies are freed after the lock is opened.
 struct Shard {
     let budget: MemoryBudget
     let settings: StorageSettings
     var table = ResourceTable()
     var queues: EvictionQueues
     private(set) var invalidations = InvalidationLog()
-    /// Bytes reserved for this shard, bodies apart.
+    /// Bytes reserved for this shard, without the bodies.
     private(set) var charged = 0
-    /// Bytes of the bodies, which reserve for themselves.
+    /// Bytes of the bodies, which reserve their own memory.
     private var bodies = 0
     private(set) var responses = 0
     /// Resources with markers.
     private(set) var marked = 0
     private(set) var evictions = EvictionCounts()
-    /// What changes dropped, until the lock is opened.
+    /// Dropped responses and resources, until the lock is opened.
     var dropped = Dropped()
 
     init(settings: StorageSettings, budget: MemoryBudget) {
@@ -34,7 +35,7 @@ struct Shard {
     var bytes: Int { charged + bodies }
     var resources: Int { table.count }
 
-    /// Whether the same variant arrived after `since` and is more recent.
+    /// Whether a stored response of the same variant arrived after `since` and is more recent than `response`.
     func holdsNewer(than response: StoredResponse, since: Moment, under key: CacheKey) -> Bool {
         guard let resource = table.resource(key) else { return false }
         return resource.variants.contains { variant in
@@ -58,7 +59,7 @@ struct Shard {
             variant = add(response, under: key)
         }
         new.insert(variant)
-        // What is there whole needs no parts.
+        // A variant that is stored whole needs no parts.
         if let parts = new.take(sameAs: response, from: \.partials) { discard(parts) }
         for lost in new.learn(response.varyRule) { discard(lost) }
         keepMostUsed(of: &new.variants, and: variant.slot)
@@ -66,8 +67,8 @@ struct Shard {
         put(new, over: old, under: key)
     }
 
-    /// Stores under a key of which nothing was known and nothing is kept but this response: most of what is stored.
-    /// Makes no lists.
+    /// Stores a response under a key without an entry, so that the response is the whole resource. This is the case for
+    /// most stored responses. Makes no lists.
     private mutating func storeAlone(_ response: StoredResponse, under key: CacheKey) {
         response.stand(at: add(response, under: key).slot)
         let new = CachedResource(hash: key.hash, .only(response))
@@ -75,7 +76,7 @@ struct Shard {
         charged += new.charge
     }
 
-    /// Has `change` made to the key's markers.
+    /// Applies `change` to the key's markers.
     mutating func mark(_ key: CacheKey, _ change: (inout KeyMarkers) -> Void) {
         let old = table.resource(key)
         var new = old?.contents ?? CachedResource.Contents()
@@ -93,14 +94,15 @@ struct Shard {
     }
 
     /// Drops all responses.
-    /// - Parameter keepsNotes: whether it stays known how the key varies and that it may not be shared.
-    /// - Returns: how many.
+    /// - Parameter keepsNotes: whether the key's `Vary` rules and markers stay.
+    /// - Returns: the number of dropped responses.
     mutating func invalidate(_ key: CacheKey, keepsNotes: Bool) -> Int {
         invalidations.append(key.hash)
         return dropAll(of: key, keepsNotes: keepsNotes)
     }
 
-    /// Drops all responses like `invalidate`, but with no word for fetches that have begun.
+    /// Drops all responses like `invalidate`, but without an entry in `invalidations`: responses to fetches that have
+    /// begun are stored.
     mutating func dropAll(of key: CacheKey, keepsNotes: Bool) -> Int {
         guard let old = table.resource(key) else { return 0 }
         let variants = old.allVariants
@@ -120,7 +122,8 @@ struct Shard {
         return removed
     }
 
-    /// Gives up the least valuable entry that nobody reads. `false` when there is none, or none was found soon enough.
+    /// Evicts the least valuable entry that is not being sent. `false` if there is none, or if none was found soon
+    /// enough.
     mutating func evict() -> Bool {
         guard let eviction = queues.evict() else { return false }
         evictions.count(eviction.queue)
@@ -133,7 +136,7 @@ struct Shard {
             guard let old = table.resource(hash: hash, where: { $0.stands(at: slot) }) else { break }
             var new = old.contents
             new.remove(slot)
-            // With its last response it is forgotten, notes and all.
+            // A resource without responses is forgotten, with its notes.
             if new.hasResponses {
                 put(new, over: old, under: CacheKey(hash: hash, bytes: old.key))
             } else {
@@ -145,7 +148,7 @@ struct Shard {
 
     // MARK: - Pieces of a change
 
-    /// Puts `contents` in the place of `old`, or nothing when they say nothing.
+    /// Replaces `old` with `contents`, or removes `old` if `contents` are empty.
     mutating func put(_ contents: CachedResource.Contents, over old: CachedResource?, under key: CacheKey) {
         if let slot = old?.notesSlot { queues.remove(slot) }
         guard !contents.isEmpty else {
@@ -179,9 +182,10 @@ struct Shard {
         dropped.resources.append(resource)
     }
 
-    /// Evicts the least used of a resource's variants if there are too many, but not the one at `kept`, which was just
-    /// stored. As in the eviction queues, one that was used goes only when all have been (`S3FIFO`): then they are
-    /// valued one use less each, so that what was in demand once gives way in time.
+    /// Evicts the least used of a resource's variants if there are too many, but not the variant at `kept`, which was
+    /// just stored. As in the eviction queues, a used variant goes only when all variants were used (`S3FIFO`): then
+    /// the counter of each is lowered by the uses of the evicted one, so that a variant that was popular once goes in
+    /// time.
     mutating func keepMostUsed(of variants: inout [CachedResource.Variant], and kept: EvictionSlot) {
         while variants.count > settings.maxVariants {
             var least: (index: Int, value: Value)?
@@ -194,7 +198,7 @@ struct Shard {
             let variant = variants.remove(at: least.index)
             if uses > 0 {
                 for other in variants {
-                    // Read once: a client that is served at this moment may count a use.
+                    // The counter is read once: a client that is served at this moment may count a use.
                     let frequency = other.response.frequency
                     other.response.setFrequency(frequency - min(uses, frequency))
                 }
@@ -205,12 +209,12 @@ struct Shard {
         }
     }
 
-    /// What a variant is worth beside others of its resource.
+    /// The value of a variant compared with others of its resource.
     private struct Value: Comparable {
         let uses: UInt8
-        /// Whether it has come out of probation.
+        /// Whether the variant has come out of probation.
         let isProven: Bool
-        /// When it came, in nanoseconds of the monotonic clock.
+        /// When the response arrived, in nanoseconds of the monotonic clock.
         let since: Int64
 
         init(of variant: CachedResource.Variant, in queue: EvictionQueue) {
@@ -262,15 +266,15 @@ struct Shard {
     }
 }
 
-/// What changes dropped, to be freed once the lock is open again.
+/// The responses and resources that changes dropped, to be freed once the lock is open again.
 struct Dropped {
     var responses: [StoredResponse] = []
     var resources: [CachedResource] = []
-    /// The table of a shard that was emptied. Its responses are still to be told that the store gave them up.
+    /// The table of a shard that was emptied. `endStoring` is still to be called on its responses.
     var table = ResourceTable()
 }
 
-/// Evictions since the start, by the queue they came from.
+/// Evictions since the start, by queue.
 struct EvictionCounts {
     var small = 0
     var main = 0

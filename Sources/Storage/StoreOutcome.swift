@@ -1,11 +1,11 @@
-/// How an attempt to store ended.
+/// The outcome of an attempt to store a response.
 public enum StoreOutcome: Sendable, CaseIterable {
     case stored
-    /// The key was invalidated or purged since the fetch began, or something more recent is stored.
+    /// The key was invalidated or purged since the fetch began, or a more recent response is stored.
     case outdated
-    /// Larger than `StorageSettings.objectLimit` (`StoredResponse.objectSize`).
+    /// The response is larger than `StorageSettings.objectLimit` (`StoredResponse.objectSize`).
     case tooLarge
-    /// The budget is spent and nothing is left to evict.
+    /// The budget is spent, and no entry is left that could be evicted.
     case noRoom
     /// The body is not complete, or its beginning is gone.
     case incomplete

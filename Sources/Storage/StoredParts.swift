@@ -1,19 +1,19 @@
 public import Bytes
 public import HTTPSemantics
 
-/// The bytes that are there of a representation that is not there whole (RFC 9111 §3.3): what arrived under one strong
-/// entity tag, or one part without such a tag. Immutable; may go to any thread.
+/// The available bytes of an incomplete representation (RFC 9111 §3.3): all parts that arrived under one strong entity
+/// tag, or one part without such a tag. Immutable; may go to any thread.
 ///
 /// ```
 /// 0        run        gap       run    run (arriving)   length
 /// ├─────────▉▉▉▉▉▉▉──────────────▉▉▉▉▉▉░░░░░░░░░──────────┤
 /// ```
 public final class StoredParts: Sendable {
-    /// Bytes without a gap.
+    /// A run of bytes without a gap.
     public struct Run: Sendable {
-        /// Where in the representation its bytes stand.
+        /// The range of the run's bytes in the representation.
         public let range: Range<Int>
-        /// The bytes of the run and no more. While it arrives, `range` is what was announced.
+        /// The bytes of the run and no others. While the body still arrives, `range` is the announced range.
         public let body: GrowingBody
 
         public init(_ range: Range<Int>, _ body: GrowingBody) {
@@ -21,48 +21,48 @@ public final class StoredParts: Sendable {
             self.body = body
         }
 
-        /// Where in its body the bytes of `part` of the representation stand.
+        /// The range, in `body`, of the bytes that are `part` of the representation.
         public func bodyRange(of part: Range<Int>) -> Range<Int> {
             part.lowerBound - range.lowerBound..<part.upperBound - range.lowerBound
         }
     }
 
-    /// Runs kept of one representation: enough for a player that seeks, few enough to go through them one by one.
+    /// The most runs kept of one representation: enough for a player that seeks, few enough to go through one by one.
     public static let mostRuns = 32
 
-    /// The runs, in order; none overlap. Those that are stored do not touch either.
+    /// The runs, in order; no two overlap. Stored runs do not touch either.
     public let runs: [Run]
     /// The length of the whole representation, in bytes; `nil` while it is unknown.
     public let length: Int?
 
     /// - Parameters:
-    ///   - runs: in order, none overlapping.
-    ///   - length: of the whole in bytes, if it is known.
+    ///   - runs: in order; no two overlap.
+    ///   - length: the length of the whole representation in bytes, if known.
     public init(_ runs: [Run], length: Int?) {
         self.runs = runs
         self.length = length
     }
 
-    /// Which bytes are there.
+    /// The ranges of the available bytes.
     public var content: PartialContent { PartialContent(runs.map(\.range), of: length) }
-    /// Whether the runs are the whole.
+    /// Whether the runs make up the whole representation.
     public var isComplete: Bool { content.isComplete }
-    /// Bytes of memory of the bodies.
+    /// Bytes of memory held by the bodies.
     public var retained: Int { GrowingBody.retained(by: runs.map(\.body)) }
 
-    /// How many bodies the runs are made of.
+    /// The number of bodies that the runs consist of.
     var lenderCount: Int { runs.reduce(0) { $0 + 1 + $1.body.lenderCount } }
 
-    /// The most bytes of overhead that joining these parts with others may add to that of their response: each run may
-    /// cut one of the others in two, and a small whole is packed with its body.
+    /// The most bytes of overhead that joining these parts with stored parts may add: each run may cut a stored run in
+    /// two, and a small whole representation is packed with its body.
     var mostJoinedCharge: Int {
         let mayBePacked = length ?? runs.last?.range.upperBound ?? 0 <= StoredResponse.packedBody
         let packed = mayBePacked ? StoredResponse.packedBody : 0
         return 2 * runs.count * Charge.lender + packed
     }
 
-    /// These parts with another run, which takes the place of what is stored of the same bytes.
-    /// - Parameter length: of the whole, if the new run's message told it.
+    /// These parts with another run, which replaces the stored bytes of the same range.
+    /// - Parameter length: the length of the whole representation, if the new run's message told it.
     public func adding(_ new: Run, length: Int?, budget: MemoryBudget) -> StoredParts {
         var runs: [Run] = []
         var isIn = false
@@ -87,8 +87,8 @@ public final class StoredParts: Sendable {
         return StoredParts(runs, length: length ?? self.length)
     }
 
-    /// These parts with runs that touch made one, and within the bounds: the smallest go, but never `kept`. All bodies
-    /// must have ended.
+    /// These parts with runs that touch joined to one, and within the bounds: the smallest runs are dropped first, but
+    /// never `kept`. All bodies must have ended.
     func joined(keeping kept: Range<Int>, limit: Int, budget: MemoryBudget) -> StoredParts {
         var groups: [[Run]] = []
         for run in runs {
@@ -104,7 +104,8 @@ public final class StoredParts: Sendable {
             guard let smallest = candidates.min(by: { joined[$0].range.count < joined[$1].range.count }) else { break }
             joined.remove(at: smallest)
         }
-        // Read from end to end in small ranges, the one run would grow past all bounds.
+        // If a client reads the representation from end to end in small ranges, the one run would grow past all bounds:
+        // keep only the new run.
         if joined.count == 1, joined[0].range.count > limit, let new = runs.first(where: { $0.range == kept }) {
             joined = [new]
         }
@@ -119,7 +120,7 @@ public final class StoredParts: Sendable {
 }
 
 extension StoredParts.Run {
-    /// The bytes `part` of the run, whose body must have ended.
+    /// The part of the run with the bytes `part` of the representation. The body must have ended.
     fileprivate func cut(to part: Range<Int>, _ budget: MemoryBudget) -> Self {
         if part == range { return self }
         return Self(part, GrowingBody(joining: [(body, bodyRange(of: part))], budget: budget))
@@ -127,12 +128,12 @@ extension StoredParts.Run {
 }
 
 extension Range<Int> {
-    /// What of the range stands before `end`; `nil` for nothing.
+    /// The part of the range before `end`; `nil` if it is empty.
     fileprivate func part(before end: Int) -> Self? {
         lowerBound < end ? lowerBound..<Swift.min(upperBound, end) : nil
     }
 
-    /// What of the range stands from `start` on; `nil` for nothing.
+    /// The part of the range from `start` on; `nil` if it is empty.
     fileprivate func part(from start: Int) -> Self? {
         upperBound > start ? Swift.max(lowerBound, start)..<upperBound : nil
     }

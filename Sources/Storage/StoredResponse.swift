@@ -8,44 +8,44 @@ import Synchronization
 /// loose ─stored, small→ packed
 /// ```
 ///
-/// *Loose*, with a head and a body of its own, while the body arrives and, where it is large, as long as it is stored.
-/// *Packed* is the copy that is stored of a small one: key, fields and body in one block of memory, since a thousand
-/// bytes of payload deserve no thousand bytes of objects around them.
+/// *Loose*: the response has a head and a body of its own, while the body arrives and, if it is large, while it is
+/// stored. *Packed*: the stored copy of a small response, with key, fields and body in one block of memory, since the
+/// objects of a loose response would take as much memory as a thousand bytes of payload.
 ///
 /// |          | `fieldLines`                       | `bodyLengthOrLineCount` | `looseBody` |
 /// | -------- | ---------------------------------- | ----------------------- | ----------- |
 /// | loose    | have a block of their own          | number of field lines   | the body    |
 /// | packed   | stand between the key and the body | length of the body      | `nil`       |
 ///
-/// Owners: the store, and every client it is being sent to. May go to any thread. After a 304, another one that shares
-/// its body takes its place (RFC 9111 §4.3.4).
+/// Owners: the store, and every client to which the response is being sent. May go to any thread. After a 304, a new
+/// object that shares the body takes the response's place (RFC 9111 §4.3.4).
 public final class StoredResponse: Sendable {
-    /// Largest body that is packed. A hit of one copies it behind its head anyway; and a client that reads slowly keeps
-    /// no more than this of what was evicted beside the budget.
+    /// The largest body, in bytes, that is packed. A hit copies such a body behind the head anyway, and a slow client
+    /// keeps no more than this many bytes of an evicted response outside the budget.
     public static let packedBody = 2048
 
-    /// What the rules go by.
+    /// The facts by which the caching rules decide.
     public let facts: ResponseFacts
     /// All stored fields as complete lines, ready to send: without `Age`, `Content-Length`, `Cache-Status` and
     /// `Connection`.
     public let fieldLines: ByteSlice
     private let bodyLengthOrLineCount: UInt32
-    /// Where it stands in the eviction queues, if it is all there is of its resource: see `CachedResource`. Only read
-    /// and written under its shard's lock.
+    /// The response's place in the eviction queues, if the response is its whole resource: see `CachedResource`. Only
+    /// read and written under its shard's lock.
     private let slotIndex = Atomic<UInt32>(0)
-    // Here, where there is room: a byte behind the references would make the object 16 larger.
+    // `uses` stands here, where there is room: a byte behind the references would make the object 16 bytes larger.
     private let uses: Atomic<UInt8>
-    /// The body, where it is kept by itself; `nil` where the response is packed.
+    /// The body of a loose response; `nil` for a packed one.
     public let looseBody: GrowingBody?
     /// Whether key, fields and body are in one block of memory.
     @inlinable public var isPacked: Bool { looseBody == nil }
-    /// What it varies by and belongs to, and its parts; `nil` where it has none of that, as most.
+    /// The variant, the cache groups and the parts; `nil` if the response has none of them, as most.
     private let extras: Extras?
 
     /// - Parameters:
-    ///   - head: the fields that are stored, as complete lines (`StoredFields`).
-    ///   - variant: for which requests it is; `nil` where nothing varies.
-    ///   - groups: the cache groups it belongs to (RFC 9875).
+    ///   - head: the fields to store, as complete lines (`StoredFields`).
+    ///   - variant: the requests that the response answers; `nil` if the response does not vary.
+    ///   - groups: the cache groups of the response (RFC 9875).
     public init(
         head: HeadBlock, facts: ResponseFacts, body: GrowingBody, parts: StoredParts? = nil, variant: Variant? = nil,
         groups: CacheGroups? = nil
@@ -78,10 +78,10 @@ public final class StoredResponse: Sendable {
         uses = Atomic(loose.frequency)
     }
 
-    /// Makes a response whose body is all there and small: packed from its start.
+    /// Makes a response with a small, complete body, packed from its start.
     /// - Parameters:
-    ///   - key: under which it is to be stored; empty where it is not.
-    ///   - lines: the fields that are stored, as complete lines (`StoredFields`).
+    ///   - key: the key under which the response is to be stored; empty if it is not to be stored.
+    ///   - lines: the fields to store, as complete lines (`StoredFields`).
     public init(
         packing lines: Span<UInt8>, body: Span<UInt8>, under key: Span<UInt8>, facts: ResponseFacts,
         variant: Variant? = nil, groups: CacheGroups? = nil
@@ -99,7 +99,7 @@ public final class StoredResponse: Sendable {
     }
 
     /// A packed copy, if the response is complete and small; otherwise the response itself.
-    /// - Parameter key: under which it is stored.
+    /// - Parameter key: the key under which the response is stored.
     func packed(under key: CacheKey) -> StoredResponse {
         let key = key.bytes
         guard !isPacked(under: key.span), let pieces, let bodyLength, bodyLength <= Self.packedBody, trailers == nil,
@@ -112,28 +112,31 @@ public final class StoredResponse: Sendable {
 
     // MARK: - The head
 
-    /// The stored fields, for conditions and freshening. Found anew with each call where they are packed.
+    /// The stored fields, for evaluating conditions and for updating. Each call parses the fields of a packed response
+    /// anew.
     public var head: HeadBlock {
         isPacked ? HeadBlock(lines: fieldLines) : HeadBlock(of: fieldLines, lineCount: Int(bodyLengthOrLineCount))
     }
 
     // MARK: - The body
 
-    // Its fetch writes into `looseBody`. Who reads what is complete takes `pieces`, or `appendPacked`, the quickest. Who
-    // reads along, or makes another response of it, takes `bodyToFollow`.
+    // A fetch writes into `looseBody`. Readers of a complete body use `pieces`, or `appendPacked`, which is the
+    // fastest. Readers that follow an arriving body, and callers that make another response of the body, use
+    // `bodyToFollow`.
 
-    /// The body, however it is kept. An object is made for it with each call where it is packed.
+    /// The body of a loose or a packed response. Each call makes an object for a packed body.
     public func bodyToFollow() -> GrowingBody { looseBody ?? GrowingBody(lending: packedBytes) }
 
-    /// The bytes of a complete body; `nil` like `GrowingBody.completePieces`.
+    /// The bytes of a complete body; `nil` in the same cases as `GrowingBody.completePieces`.
     public var pieces: ShortList<ByteSlice>? {
         guard let looseBody else { return ShortList(one: packedBytes) }
         return looseBody.completePieces
     }
 
-    /// Appends the bytes `part` of the body to `output` if it is packed. Allocates nothing, and retains nothing.
+    /// Appends the bytes `part` of the body to `output` if the response is packed. Allocates nothing, and retains
+    /// nothing.
     /// - Parameter part: within `bodyLength`.
-    /// - Returns: false, and nothing is appended, where it is not packed: `pieces` has it.
+    /// - Returns: false, with nothing appended, if the response is not packed: read `pieces` then.
     public func appendPacked(_ part: Range<Int>, to output: ByteBuffer) -> Bool {
         guard isPacked else { return false }
         precondition(part.lowerBound >= 0 && part.upperBound <= Int(bodyLengthOrLineCount), "a part outside its body")
@@ -146,57 +149,59 @@ public final class StoredResponse: Sendable {
         ByteSlice(fieldLines.chunk, fieldLines.end..<fieldLines.end + Int(bodyLengthOrLineCount))
     }
 
-    /// The length of a complete body; `nil` like `GrowingBody.completeLength`.
+    /// The length of a complete body; `nil` in the same cases as `GrowingBody.completeLength`.
     public var bodyLength: Int? {
         guard let looseBody else { return Int(bodyLengthOrLineCount) }
         return looseBody.completeLength
     }
 
-    /// The trailer section, when the body is complete and had one.
+    /// The trailer section, if the body is complete and had one.
     public var trailers: ByteSlice? { looseBody?.trailers }
 
     // MARK: - What it is for
 
-    /// For which requests it is; `nil` where nothing varies.
+    /// The requests that the response answers; `nil` if the response does not vary.
     public var variant: Variant? { extras?.variant }
-    /// What its `Vary` nominates, and what the request that caused it said there (RFC 9111 §4.1).
+    /// The fields that the response's `Vary` nominates. `variantKey` has the values of these fields in the request that
+    /// caused the response (RFC 9111 §4.1).
     public var varyRule: VaryRule { variant?.rule ?? .none }
     public var variantKey: VariantKey { variant?.key ?? .none }
-    /// Tells it from most other variants of its resource; 0 where nothing varies. Worked out with each call.
+    /// Distinguishes most variants of a resource; 0 for a response that does not vary. Computed in each call.
     var variantHash: UInt32 { variant.map { UInt32(truncatingIfNeeded: $0.key.hash) } ?? 0 }
-    /// The cache groups it belongs to (RFC 9875); mostly none.
+    /// The cache groups of the response (RFC 9875); most responses have none.
     public var groups: CacheGroups? { extras?.groups }
 
     /// Whether the request with `fields` gets this variant (RFC 9111 §4.1).
     public func answers(_ fields: FieldView) -> Bool { varyRule.isEmpty || variantKey.matches(fields, under: varyRule) }
 
-    /// Which goes first of several that answer a request: what is encoded, though `Vary` does not say that it varies by
-    /// that (`VaryRule.isByCoding`), before what varies, before what does not (RFC 9111 §4.1).
+    /// The order of preference among variants that answer a request. A response that is selected by its coding although
+    /// its `Vary` does not say so (`VaryRule.isByCoding`) precedes one that varies. A response that varies precedes one
+    /// that does not (RFC 9111 §4.1).
     public enum Precedence: Int, Comparable, Sendable {
         case unvarying, varying, byCoding
 
         init(_ rule: VaryRule) { self = rule.isEmpty ? .unvarying : rule.isByCoding ? .byCoding : .varying }
 
-        /// Whether `left` is looked for only where no `right` answers.
+        /// Whether `left` is used only if no `right` answers.
         public static func < (left: Precedence, right: Precedence) -> Bool { left.rawValue < right.rawValue }
     }
 
-    /// By what it varies.
+    /// The response's place in that order.
     public var precedence: Precedence { Precedence(varyRule) }
 
-    /// Whether it goes before a response with `rule` that answers the same request, whatever their dates.
+    /// Whether the response is preferred over a response with `rule` that answers the same request, with any dates.
     public func goesBefore(_ rule: VaryRule) -> Bool { Precedence(rule) < precedence }
 
     // MARK: - Parts
 
-    /// What is there of a representation that is not there whole. Such a response stands beside the variants of its
-    /// resource, never among them, and its own body is empty.
+    /// The stored parts of an incomplete representation; `nil` for a whole one. A response with parts is kept apart
+    /// from the whole variants of its resource, and its own body is empty.
     public var parts: StoredParts? { extras?.parts }
 
-    /// Whether nothing of it still arrives.
+    /// Whether the body, or the bodies of all parts, are complete.
     public var isAllThere: Bool { parts?.runs.allSatisfy { $0.body.completeLength != nil } ?? (bodyLength != nil) }
 
-    /// This response with other parts, and the head of `other`; its body is the whole once the parts make it up.
+    /// This response with other parts, and the head of `other`. If the parts make up the whole, they become its body.
     func with(_ parts: StoredParts, head other: StoredResponse, budget: MemoryBudget) -> StoredResponse {
         let isWhole = parts.isComplete
         return StoredResponse(
@@ -205,22 +210,22 @@ public final class StoredResponse: Sendable {
             parts: isWhole ? nil : parts, variant: variant, groups: other.groups)
     }
 
-    /// Whether its parts and `content` of `other` are parts of one representation (RFC 9111 §3.4).
+    /// Whether this response's parts and `content`, the part in `other`, belong to one representation (RFC 9111 §3.4).
     func holdsParts(ofSameAs other: StoredResponse, _ content: PartialContent) -> Bool {
         let (own, theirs) = (head, other.head)
         guard var both = parts?.content, PartialContent.mayCombine(own.view, theirs.view) else { return false }
         return both.add(content)
     }
 
-    /// Whether both answer the same requests, so that one takes the other's place.
+    /// Whether both answer the same requests, so that one replaces the other.
     func isSameVariant(as other: StoredResponse) -> Bool {
         variant == other.variant
     }
 
-    /// The key it is packed under; `nil` where it is loose.
+    /// The key under which the response is packed; `nil` if it is loose.
     var key: ByteSlice? { isPacked ? ByteSlice(fieldLines.chunk, 0..<fieldLines.start) : nil }
 
-    /// Whether it can be all there is of its resource: it tells its key, and varies by nothing.
+    /// Whether the response can be its whole resource: it contains its key, and does not vary.
     var canStandAlone: Bool { isPacked && extras?.variant == nil }
 
     func isPacked(under other: Span<UInt8>) -> Bool {
@@ -231,7 +236,7 @@ public final class StoredResponse: Sendable {
 
     // MARK: - Memory
 
-    /// Bytes of memory beside those that the body accounts for itself.
+    /// Bytes of memory, without the bytes that the body accounts for itself.
     public var overhead: Int {
         let extra = extras?.charge ?? 0
         guard let looseBody else { return Charge.packed + extra + fieldLines.chunk.capacity }
@@ -239,30 +244,31 @@ public final class StoredResponse: Sendable {
         return Charge.response + extra + fieldLines.chunk.capacity + lenders * Charge.lender
     }
 
-    /// Bytes that count against `StorageSettings.objectLimit`: of what is stored its content, its fields, and a share for
-    /// what is kept beside them, the same whether it is packed or not. Its pieces may have room to spare: what it takes in
-    /// all is `size`.
+    /// Bytes that count against `StorageSettings.objectLimit`: the content, the fields, and a fixed charge for the
+    /// objects around them, the same for a packed and a loose response. The response's pieces may have room to spare:
+    /// the memory that it takes in all is `size`.
     var objectSize: Int {
         objectSize(content: parts?.runs.reduce(0) { $0 + $1.range.count } ?? bodyLength ?? 0)
     }
 
-    /// The same for what is still arriving.
-    /// - Parameter content: bytes.
+    /// `objectSize` of a response that still arrives.
+    /// - Parameter content: the size of the content in bytes.
     public func objectSize(content: Int) -> Int {
         Charge.response + (parts?.runs.count ?? 0) * Charge.lender + fieldLines.count + content
     }
 
-    /// The most that `objectSize` may come to, told by the head: what is larger than that allows is never stored, and
-    /// what is not is never too large.
+    /// The most that `objectSize` can become, computed from the head. A response whose most exceeds the limit is never
+    /// stored, and a response whose most does not is never too large.
     /// - Parameters:
-    ///   - fields: of the head as it was received.
-    ///   - content: bytes that are announced.
-    ///   - partOf: the stored parts that the content goes with; it is a part itself, or the whole, where there are none.
+    ///   - fields: the fields of the head as it was received.
+    ///   - content: the announced number of bytes.
+    ///   - stored: the stored parts to which the content is added; `nil` if there are none: the content is then a part
+    ///     or the whole.
     public static func mostObjectSize(_ fields: FieldView, content: Int, partOf stored: StoredResponse?) -> Int {
-        // A date is added where there is none. A part has the stored fields, too.
+        // A `Date` is added if the head has none. The head of a part also gets the stored fields.
         var head = dateLine + (stored?.fieldLines.count ?? 0)
         if !fields.lines.isEmpty {
-            // From the first name to behind the last value, with a line end, and a space behind each colon.
+            // From the first name to the end of the last value, with a line end, and one space more for each colon.
             let (first, last) = (fields.lines[0], fields.lines[fields.lines.count - 1])
             head += Int(last.value.upper) - Int(first.name.lower) + 2 + fields.lines.count
         }
@@ -270,7 +276,7 @@ public final class StoredResponse: Sendable {
         return content.overflow ? .max : content.partialValue
     }
 
-    /// `Date: Thu, 01 Jan 1970 00:00:00 GMT`, with its line end.
+    /// Bytes of `Date: Thu, 01 Jan 1970 00:00:00 GMT`, with its line end.
     private static let dateLine = 37
 
     /// Bytes that the body accounts for itself.
@@ -279,32 +285,33 @@ public final class StoredResponse: Sendable {
         return parts?.retained ?? looseBody.retained
     }
 
-    /// Bytes of memory in all.
+    /// Bytes of memory in total.
     public var size: Int { overhead + retained }
 
-    /// Whether some client is being sent bytes of it that the budget counts.
+    /// Whether bytes of the response that the budget counts are being sent to a client.
     public var isRead: Bool {
         guard let parts else { return looseBody?.isRead ?? false }
         return parts.runs.contains { $0.body.isRead }
     }
 
-    /// The bodies that account for its bytes; none where it is packed.
+    /// The bodies that account for the response's bytes; none if it is packed.
     public var bodies: ShortList<GrowingBody> {
         guard let parts else { return looseBody.map { ShortList(one: $0) } ?? ShortList() }
         return ShortList(parts.runs.map(\.body))
     }
 
-    /// Notes that the store has it, once more: what nobody reads of it comes to rest (`GrowingBody.beginStoring`).
+    /// Notes that the store holds the response once more. From now on, bytes that are not being sent are resting
+    /// (`GrowingBody.beginStoring`).
     func beginStoring(under key: CacheKey) {
         var overhead = overhead + Charge.resource + key.bytes.count
         for body in bodies {
             body.beginStoring(overhead: overhead)
-            // Once.
+            // The overhead counts once.
             overhead = 0
         }
     }
 
-    /// Notes that the store gives it up, once.
+    /// Notes that the store holds the response once less.
     func endStoring() { for body in bodies { body.endStoring() } }
 
     var slot: EvictionSlot { EvictionSlot(index: slotIndex.load(ordering: .relaxed)) }
@@ -312,16 +319,17 @@ public final class StoredResponse: Sendable {
 
     // MARK: - Popularity
 
-    /// The most that the two bits of the counter hold.
+    /// The highest value of the two-bit counter.
     static let highestFrequency: UInt8 = 3
 
-    /// The counter of its uses, 0 to `highestFrequency`.
+    /// The counter of the response's uses, 0 to `highestFrequency`.
     public var frequency: UInt8 { uses.load(ordering: .relaxed) }
 
-    /// Counts a use: it was sent to somebody. Call this once a hit; a popular response's counter is full and is not
-    /// written again.
+    /// Counts a use: the response was sent to a client. Call this once a hit. A popular response's counter is full and
+    /// is not written again.
     public func noteUse() {
-        // Two clients at once may count as one, which is harmless; and the cache line stays shared between the cores.
+        // Two clients at once may count as one, which is harmless. A full counter is only read, so that its cache line
+        // stays shared between the cores.
         let count = uses.load(ordering: .relaxed)
         if count < Self.highestFrequency { uses.store(count + 1, ordering: .relaxed) }
     }

@@ -1,25 +1,25 @@
 import HTTPSemantics
 
-/// Where each of many variants of a resource stands, so that finding one takes no longer than among a few. Belongs to
-/// the snapshot that it was made for; immutable.
+/// The positions of the variants of a resource that has many, so that finding a variant takes no longer than among a
+/// few. Belongs to the snapshot that it was made for; immutable.
 ///
 /// An open-addressing table of positions with linear probing, at most half full. Under one rule at most one variant
 /// answers a request, so a look-up is one probe for each rule, of which there are `CachedResource.Contents.mostRules`
 /// at most.
 struct VariantIndex: Sendable {
-    /// So many are compared one by one.
+    /// Up to this number, variants are compared one by one, without an index.
     private static let few = 4
 
     private let rules: [VaryRule]
-    /// One more than the position in the list; 0: nothing.
+    /// Each variant's position in the list plus 1; 0 in an empty place.
     private let places: [UInt16]
-    /// The position of the one that does not vary.
+    /// The position of the variant that does not vary.
     private let unvarying: Int?
 
-    /// `nil` where there are few variants.
+    /// `nil` if there are few variants.
     /// - Parameters:
-    ///   - variants: the whole ones; fewer than 65,536.
-    ///   - rules: all by which they vary.
+    ///   - variants: the whole variants; fewer than 65,536.
+    ///   - rules: all rules by which the variants vary.
     init?(_ variants: [CachedResource.Variant], under rules: [VaryRule]) {
         guard variants.count > Self.few else { return nil }
         self.rules = rules
@@ -42,14 +42,14 @@ struct VariantIndex: Sendable {
 
     /// The variant that answers a request with `fields`, as `CachedResource.response(matching:)` chooses it. Allocates
     /// nothing.
-    /// - Parameter variants: those that it was made for.
+    /// - Parameter variants: the variants that the index was made for.
     func response(matching fields: FieldView, among variants: [CachedResource.Variant]) -> StoredResponse? {
         var best = unvarying
         for rule in rules {
             guard let position = position(of: fields, under: rule, among: variants) else { continue }
             if let former = best {
                 let (one, other) = (variants[position].response.precedence, variants[former].response.precedence)
-                // In the list the latest `Date` is the first.
+                // The list is ordered by `Date`, the latest first.
                 if one < other || (one == other && position > former) { continue }
             }
             best = position
