@@ -1,42 +1,43 @@
 import Libevent
 
-/// The connections to origins that are one client connection's own, because on one of them its user may have been
-/// authenticated (NTLM, Negotiate): what else comes on the client connection goes over them, and nothing of anybody else.
+/// The connections to origins that belong to one client connection, because its user may be authenticated on one of
+/// them (NTLM, Negotiate). Later requests of the client connection use them, and no request of another client does.
 ///
-/// Owned by the client connection, which closes it when it ends. Confined to the loop of both. A connection that is in
-/// use comes back when its exchange is complete; it holds its owner, and the owner the idle ones, until either ends.
+/// Owned by the client connection, which calls `close()` when it ends. Confined to the loop of both. A connection in
+/// use returns when its exchange is complete. It holds this object, and this object holds the idle connections, until
+/// either ends.
 ///
 /// ```
 /// open ─client connection ends→ closed: the idle ones are closed at once, one in use after its exchange
 /// ```
 public final class BoundConnections {
-    /// As many as one client connection keeps: one to each origin, of few origins.
+    /// The most idle connections of one client connection: one to each of a few origins.
     static let most = 4
 
-    /// At most one of each pool. The one that became idle last is the last.
+    /// At most one connection of each pool. The connection that became idle last is the last in the list.
     private var idle: [UpstreamConnection] = []
     private var isClosed: Bool
 
-    /// Of a client connection that is open.
+    /// For a client connection that is open.
     public init() { isClosed = false }
 
     private init(isClosed: Bool) { self.isClosed = isClosed }
 
-    /// Of a client connection that has gone.
+    /// For a client connection that has ended.
     public static var closed: BoundConnections { BoundConnections(isClosed: true) }
 
-    /// The one to the origin of `pool`, if there is one that is idle. Not one whose time is over; but one of any age,
-    /// whatever is to be sent on it: a new one would not be authenticated.
+    /// The idle connection to the origin of `pool`, if there is one and its deadline has not passed. Its age does not
+    /// matter, even for a request that cannot be sent twice: a new connection would not be authenticated.
     func takeIdle(of pool: UpstreamPool) -> UpstreamConnection? {
         guard let index = idle.firstIndex(where: { $0.pool === pool }) else { return nil }
         guard pool.loop.now < idle[index].deadline.time else { return nil }
         return idle.remove(at: index)
     }
 
-    /// Keeps a connection for the next exchange.
+    /// Keeps a connection for the next exchange. False if the connection cannot be kept.
     func keep(idle connection: UpstreamConnection) -> Bool {
         guard !isClosed, !connection.pool.isRetired else { return false }
-        // Out of the list before they end: ending asks to be forgotten.
+        // Removed from the list before they end, since `end` calls `forget(idle:)`.
         let former = idle.filter { $0.pool === connection.pool }
         idle.removeAll { $0.pool === connection.pool }
         former.forEach { $0.end(.surplus) }
@@ -47,7 +48,7 @@ public final class BoundConnections {
 
     func forget(idle connection: UpstreamConnection) { idle.removeAll { $0 === connection } }
 
-    /// The client connection ends. A second call does nothing.
+    /// Called when the client connection ends. A second call does nothing.
     public func close() {
         isClosed = true
         let left = idle

@@ -1,6 +1,6 @@
-/// What becomes of the connections to an origin, for whoever looks into how it treats them.
+/// An event of a connection to an origin. Operators see from these events how the origin treats connections.
 public enum ConnectionNews: Sendable {
-    /// The connection is established, after this many nanoseconds.
+    /// The connection was established after this many nanoseconds.
     case opened(after: UInt64)
     /// The connection was closed after this many exchanges.
     case closed(ConnectionEnd, exchanges: Int)
@@ -8,19 +8,21 @@ public enum ConnectionNews: Sendable {
 
 /// Why a connection to an origin was closed.
 public enum ConnectionEnd: Sendable, CustomStringConvertible {
-    /// Between two exchanges: the server closed it, or sent what nobody had asked for.
+    /// Between two exchanges, the server closed the connection, or sent bytes that no request had asked for.
     case byServer
-    /// Nobody used it for as long as the upstream keeps one.
+    /// No request used the connection for the upstream's `idle-timeout`.
     case idleTimeout
-    /// One side or the other wanted no other exchange on it, or its bytes could not be trusted for one.
+    /// One side wanted no further exchange on the connection, or its bytes could not be trusted for one.
     case notReusable
-    /// There are as many idle ones as may be kept, or nobody uses its server any more.
+    /// The pool has as many idle connections as it may keep, or the connection's settings or server address are no
+    /// longer in use.
     case surplus
     /// The connection's settings were replaced, its server's name has other addresses now, or the program ends.
     case outOfUse
-    /// It was one client connection's own, which ended; or it may have been, and nobody else can use it.
+    /// The connection belonged to a client connection that ended. Or it may be authenticated for one client, but
+    /// belongs to no client connection, so that no other request can use it.
     case clientEnded
-    /// The exchange ended before its response did: nobody wanted the rest.
+    /// The exchange ended before its response did: no client wanted the rest.
     case abandoned
     /// The exchange failed.
     case failed(UpstreamError)

@@ -2,10 +2,10 @@ public import Bytes
 import Libevent
 import Telemetry
 
-/// One request and its response: finds a server, gets a connection, and once more if that one is closed before it
-/// brings a byte.
+/// One request and its response. An exchange finds a server and gets a connection, and gets one more if that connection
+/// is closed before it brings a byte.
 ///
-/// Owned by whoever asked (a fetch), which is also its handler. Confined to one loop.
+/// Owned by the caller (a fetch), which is also its handler. Confined to one loop.
 ///
 /// ```
 /// new ─start→ resolving ─addresses→ connecting ─connected→ exchanging ─complete→ ended
@@ -36,55 +36,58 @@ public final class Exchange {
         }
     }
 
-    /// What is sent.
+    /// The request to send.
     public let request: UpstreamRequest
-    /// The address of the server asked last as text, from when one is tried until its response has ended; for logs.
+    /// The address, as text, of the server asked last, from the first attempt to connect until the response has ended;
+    /// for logs.
     public var addressText: ByteSlice { connection?.addressText ?? lastAddress ?? .empty }
 
-    /// How often a full Unix socket is tried again, in nanoseconds: a hundredth of the usual patience, and little work
-    /// for hundreds who wait.
+    /// The interval, in nanoseconds, at which a full Unix socket is tried again: a hundredth of the usual connect
+    /// timeout, and little work for hundreds of waiting exchanges.
     private static let roomInterval: Int64 = 50_000_000
 
     // Not public: run-time checks of exclusive access are omitted only for properties that no other module can reach.
-    /// What `addressText` gives while there is no connection.
+    /// The value of `addressText` while there is no connection.
     private var lastAddress: ByteSlice?
-    /// Content that came before the connection did.
+    /// Content that arrived before the connection was established.
     private var early: OutgoingContent?
-    /// Content that may have to go out again (`Attempts`), until there is a response.
+    /// Content that may have to be sent again (`Attempts`), until a response arrives.
     private var kept: OutgoingContent?
 
     private let pool: UpstreamPool
-    /// The client connection's own connections, where this one is to be among them.
+    /// The client connection's own connections, if this exchange's connection is, or becomes, one of them.
     let owner: BoundConnections?
-    /// Exchange and handler hold each other until the handler or the connection lets go. Not weak: that would make
-    /// every reference to the handler slow. Nor a variable to be cleared: what is read from one is retained with each
-    /// call.
+    /// Exchange and handler hold each other until the handler or the connection lets go. A weak reference would make
+    /// every access to the handler slow. A variable that is cleared would cost a retain at each call.
     private let handler: any ExchangeHandler
     private var state = State.new
     private var connection: UpstreamConnection?
     private var serverIndex = 0
-    /// When it began to try that server for all others; `nil` if it does not, or the server has shown how it is.
+    /// When this exchange was chosen to try the server, which had been left alone; `nil` if it was not chosen, or after
+    /// a response or a failure of the server.
     private var tryBegan: Int64?
-    /// Whose turn it is, of the addresses of that server; `nil` where there is no choice.
+    /// The address whose turn it is among the addresses of that server; `nil` if there is no choice.
     private var turn: ServerAddresses.Turn?
-    /// Those that are still to be tried.
+    /// The addresses that are still to be tried.
     private var addresses: ArraySlice<SocketAddress> = []
-    /// Connections that are still being made, in the order in which they began, all before that in `connection`.
+    /// Connections that are still being established, in the order in which they began. All of them began before
+    /// `connection`.
     private var rivals: [UpstreamConnection] = []
-    /// When the next one is begun beside them.
+    /// Begins the next connection attempt beside the pending ones.
     private var nextStart: Timer?
-    /// What became of an address while others are being connected to.
+    /// The failure of the previous address, while connections to others are being established.
     private var failedBefore: UpstreamError?
     /// Until when a full Unix socket is tried again, in nanoseconds of the loop's clock; `nil` while other servers are
-    /// left to be asked.
+    /// left to ask.
     private var waitsForRoomUntil: Int64?
     private var attempts: Attempts
     private var isReused = false
 
-    /// On the loop of `pool`. Nothing happens before `start`.
+    /// Must be called on the loop of `pool`. The exchange does nothing before `start`.
     /// - Parameters:
-    ///   - owner: whose connection is used, and whose the connection is from then on; `nil`: anybody's.
-    ///   - early: content that is here already, and that nobody else adds to.
+    ///   - owner: an idle connection of this owner is used first, and the connection that is used belongs to the owner
+    ///     from then on; `nil`: the connection belongs to no client connection.
+    ///   - early: content that is here already. Only the exchange adds to it from now on.
     public init(
         _ request: UpstreamRequest, pool: UpstreamPool, handler: any ExchangeHandler, owner: BoundConnections? = nil,
         early: OutgoingContent? = nil
@@ -101,13 +104,13 @@ public final class Exchange {
         kept = early
     }
 
-    /// Begins. Nothing is reported from inside this call.
+    /// Begins. The handler is not called from inside this call.
     public func start() {
         precondition(state == .new, "an exchange starts once")
         chooseServer()
     }
 
-    /// Ends without another call of the handler; a connection in use is closed.
+    /// Ends the exchange without another call of the handler. Closes a connection in use.
     public func cancel() {
         guard state != .ended else { return }
         enter(.ended)
@@ -125,8 +128,8 @@ public final class Exchange {
 
     // MARK: Content to the origin
 
-    /// Sends a piece of content. Before there is a connection, and when it is slow, the piece is held.
-    /// - Returns: false when enough is held: send no more until `exchangeTakesContent`.
+    /// Sends a piece of content. The piece is held while there is no connection, or while the connection is slow.
+    /// - Returns: false if enough content is held: send no more until `exchangeTakesContent`.
     public func send(_ content: Span<UInt8>) -> Bool {
         guard state != .ended else { return true }
         if let connection, state == .exchanging { return connection.send(content) }
@@ -145,30 +148,30 @@ public final class Exchange {
         }
     }
 
-    /// What holds it; made when the first comes.
+    /// The buffer of content that arrives before the connection; made for the first piece.
     private func earlyContent() -> OutgoingContent {
         let content = early ?? OutgoingContent(request.content)
         early = content
         return content
     }
 
-    /// Whether all of the request is here and stays here.
+    /// Whether all of the request is here and is kept.
     var isHeld: Bool { request.isHeld(keepsContent: kept != nil) }
 
     // MARK: The response
 
-    /// Goes on after `takenAndFull` or `refused`. What was refused is offered again before this returns.
+    /// Resumes reading after `takenAndFull` or `refused`. A refused piece is offered again before this returns.
     public func resume() { connection?.resumeReading() }
 
-    /// From inside `exchange(_:received:)`: the origin may be silent in its response for so many nanoseconds, where that is
-    /// more than the upstream's `no-progress-timeout`.
+    /// To be called from inside `exchange(_:received:)`: allows the origin to send no byte of its response for so many
+    /// nanoseconds, if that is more than the upstream's `no-progress-timeout`.
     public func allowSilence(_ nanoseconds: Int64) { connection?.allowSilence(nanoseconds) }
 
     // MARK: Finding a connection
 
     private func chooseServer() {
         enter(.resolving)
-        // Before the next one is chosen, which may be the same.
+        // Before the next server is chosen, which may be the same one.
         leaveUndecided()
         if attempts.mayUseIdle, let own = owner?.takeIdle(of: pool) {
             serverIndex = own.server
@@ -205,7 +208,7 @@ public final class Exchange {
 
     private func inOrder(_ found: [SocketAddress]) -> [SocketAddress] {
         guard found.count > 1 else { return found }
-        // They may be others than those before, or the first of all.
+        // The name may have new addresses, or its first ones.
         if turn.map({ !found.contains($0.address) }) ?? true {
             leaveTurnUndecided()
             turn = pool.nextAddress(of: serverIndex)
@@ -213,7 +216,7 @@ public final class Exchange {
         return turn.map { pool.addresses(of: serverIndex, from: $0.address) } ?? found
     }
 
-    /// - Parameter before: what became of the address before, which is told if there is no further one.
+    /// - Parameter before: the failure of the previous address, which is reported if there is no further address.
     private func connectToNext(after before: UpstreamError) {
         guard let next = addresses.popFirst() else {
             failedBefore = before
@@ -231,34 +234,34 @@ public final class Exchange {
             startNextLater(after: before)
         } catch {
             if connection == nil { lastAddress = ByteSlice(next.description) }
-            // Those that have begun may get there.
+            // The connections that have begun may still be established.
             if error.isShortageHere, connection != nil { return addresses = [] }
-            // Not the server's fault; another one would fare no better.
+            // This is not the server's fault, and a connection to another server would fail, too.
             if error.isShortageHere {
                 return cannotConnect(UpstreamError(.unavailable, .shortage, detail: "\(next): \(error)"))
             }
             if error.isForNow, case .unix = next { return waitForRoom(at: next, after: before) }
-            // Another address's error tells more than, say, that this machine has no IPv6.
+            // The error of another address tells more than, say, that this machine has no IPv6.
             let isNews = !error.isUnreachableNetwork || before.failure == .resolve
             let failure = UpstreamError(cannotConnectTo: next, error)
-            // Nobody needs to hear that this machine has IPv4 alone.
+            // An unreachable network is not reported: it only shows, say, that this machine has IPv4 alone.
             noteFailure(failure, at: next, isTold: !error.isUnreachableNetwork)
             connectToNext(after: isNews ? failure : before)
         }
     }
 
-    /// The queue of connections that the server has still to accept is full. At a port the kernel would try again by
-    /// itself; at a Unix socket it leaves that to us.
+    /// The queue of connections that the server has yet to accept is full. For a TCP port, the kernel would try again
+    /// by itself; for a Unix socket, this program must try again.
     private func waitForRoom(at address: SocketAddress, after before: UpstreamError) {
         let error = UpstreamError(.connectTimeout, .queueFull, detail: "\(address): its queue stayed full")
-        // No failure: it is busy, and may be the only one that works.
+        // Not counted as a failure: the server is busy, and may be the only one that works.
         guard let end = waitsForRoomUntil else { return goOn(after: .queueIsFull, error) }
         guard pool.loop.now < end else { return cannotConnect(error) }
         enter(.waitingForRoom)
         pool.loop.schedule(after: Self.roomInterval) { [weak self] in
             guard let self, state == .waitingForRoom else { return }
             enter(.connecting)
-            // Another exchange may have ended, and left its connection.
+            // Another exchange may have ended meanwhile, and left its connection idle.
             guard let idle = takeIdle() else {
                 return connect(to: address, after: before)
             }
@@ -269,7 +272,7 @@ public final class Exchange {
 
     // MARK: Several addresses (RFC 8305 §5)
 
-    /// The one that has begun gets its time; then the next one is tried beside it.
+    /// Gives the connection attempt that has begun its time, then begins the next one beside it.
     private func startNextLater(after before: UpstreamError) {
         guard !addresses.isEmpty, rivals.count + 1 < AddressRace.most else { return }
         failedBefore = before
@@ -279,7 +282,7 @@ public final class Exchange {
         }
     }
 
-    /// From a connection: it is established, or could not be.
+    /// Called by a connection that was established, or could not be.
     func connected(_ connection: UpstreamConnection, _ error: UpstreamError?) {
         guard state == .connecting else { return }
         if let error { return lost(connection, error) }
@@ -300,8 +303,8 @@ public final class Exchange {
         connectToNext(after: error)
     }
 
-    /// Nobody else is connected to. Those that began before the winner, and are still not there, are left alone for a
-    /// while like those that failed: each request would lose as much time there.
+    /// Abandons all other connection attempts. Addresses whose attempts began before the winner's, and are not
+    /// established yet, are left alone for a while like failed addresses: each request would lose as much time on them.
     private func endRace(wonBy winner: UpstreamConnection?) {
         nextStart?.cancel()
         nextStart = nil
@@ -322,7 +325,7 @@ public final class Exchange {
         (rivals, connection) = ([], nil)
     }
 
-    /// An address of several, with which this exchange has to do.
+    /// Notes the failure of one of the server's several addresses. Does nothing if the server has only one.
     private func noteFailure(
         _ error: UpstreamError, at address: SocketAddress, isCertain: Bool = true, isTold: Bool = true
     ) {
@@ -342,7 +345,7 @@ public final class Exchange {
         connection = nil
     }
 
-    /// A try of the server is over without a verdict, if it still was one.
+    /// Ends a try of the server, if one is still undecided, without a verdict.
     private func leaveUndecided() {
         if let began = tryBegan.take() { pool.undecided(server: serverIndex, tryBegan: began) }
         leaveTurnUndecided()
@@ -365,7 +368,7 @@ public final class Exchange {
         pool.succeeded(server: serverIndex, at: connection.address)
     }
 
-    /// No connection to this server.
+    /// No connection to this server could be established.
     private func serverFailed(_ error: UpstreamError) {
         noteFailure(error)
         pool.upstreamMetrics.add(.failures(error.failure))
@@ -421,8 +424,8 @@ public final class Exchange {
     }
 
     /// - Parameters:
-    ///   - isUnsent: whether the server took nothing of the request.
-    ///   - content: what it was given of the content and did not send.
+    ///   - isUnsent: whether the server took no byte of the request.
+    ///   - content: the content that was given to the connection and not sent.
     func failed(_ error: UpstreamError, isUnsent: Bool, content: OutgoingContent?) {
         guard state == .exchanging else { return }
         let address = connection?.address
@@ -432,7 +435,7 @@ public final class Exchange {
             if !error.closedBeforeResponse { .failed } else if isReused { .idleWasDead(isUnsent: isUnsent) } else {
                 .closed
             }
-        // That an idle connection was closed under us is no fault of the server.
+        // A server that closes an idle connection just when it is reused is not at fault.
         if case .idleWasDead = ending {
             early = content
         } else {
@@ -452,7 +455,7 @@ public final class Exchange {
         leaveUndecided()
         var error = error
         error.server = addressText
-        // Not on the stack of `start`.
+        // The handler must not be called on the stack of `start`.
         pool.loop.handle.post { [bound = LoopBound((self, error), on: pool.loop)] in
             let (exchange, error) = bound.value
             guard exchange.state == .failing else { return }

@@ -1,46 +1,46 @@
 public import Libevent
 
-/// What origins' names last resolved to. A value; times are monotonic nanoseconds.
+/// The addresses to which origins' names last resolved. A value; times are monotonic nanoseconds.
 ///
 /// ```
 /// unknown ─answer→ fresh ─its time is over, all forgotten→ expired ─answer→ fresh
 ///                              expired ─look-up fails→ stale ─answer→ fresh
 ///                              any ─there is no such name, longestStale is over→ unknown
 /// ```
-/// The addresses of a stale name are used (RFC 8767), and it is asked for again beside the requests.
+/// The addresses of a stale name are used (RFC 8767), and the name is looked up again beside the requests.
 struct KnownNames: Sendable {
     private struct Known: Sendable {
         let addresses: [SocketAddress]
-        /// Until when it is fresh.
+        /// Until when the addresses are fresh.
         let until: Int64
-        /// A generation before the present one: it is to be looked up anew.
+        /// The generation of the answer. If it is older than the present one, the name must be looked up anew.
         var generation: Int
-        /// When it is asked for again; set while it is stale.
+        /// When the name is looked up again; set while the name is stale.
         var asksAgainAt: Int64?
     }
 
-    /// What is known of a name.
+    /// The state of a name.
     enum Knowledge: Equatable {
         case fresh([SocketAddress])
-        /// `asksAgain`: whoever learns this looks it up, and waits for nothing.
+        /// `asksAgain`: the caller must look the name up, and uses these addresses without waiting.
         case stale([SocketAddress], asksAgain: Bool)
-        /// To be looked up.
+        /// The name must be looked up.
         case unknown
     }
 
-    /// What an answer makes of a name.
+    /// The result of noting an answer.
     struct Settled {
-        /// For who asked: what was known before, if the look-up failed.
+        /// The answer for the waiters: the former addresses, if the look-up failed.
         let answer: Result<[SocketAddress], ResolveError>
         var news: NameNews?
     }
 
-    /// How often all was forgotten.
+    /// How often all names were forgotten.
     private(set) var generation = 0
     /// Bounded by the number of servers in all configurations loaded within `longestStale`.
     private var known: [UpstreamServer: Known] = [:]
 
-    /// - Parameter now: not before that of an earlier call.
+    /// - Parameter now: no earlier than in previous calls.
     mutating func knowledge(of server: UpstreamServer, at now: Int64) -> Knowledge {
         guard let old = known[server], old.generation == generation else { return .unknown }
         guard let asksAgainAt = old.asksAgainAt else {
@@ -59,11 +59,11 @@ struct KnownNames: Sendable {
         known = known.filter { !isTooOld($0.value, at: now) }
     }
 
-    /// Remembers an answer, unless all was forgotten since the question.
+    /// Remembers an answer, unless all names were forgotten since the question.
     /// - Parameters:
-    ///   - asked: the generation when it was asked for.
+    ///   - asked: the generation at the time of the question.
     ///   - now: when the answer came.
-    ///   - longest: nanoseconds that an answer is used for; less, if the name servers say so.
+    ///   - longest: the nanoseconds for which an answer is used; fewer if the name servers say so.
     mutating func settle(
         _ answer: Resolver.Answer, of server: UpstreamServer, asked: Int, at now: Int64, longest: Int64
     ) -> Settled {
@@ -78,12 +78,12 @@ struct KnownNames: Sendable {
             let isBack = isCurrent && old?.asksAgainAt != nil
             return Settled(answer: .success(found.addresses), news: isBack ? .isBack : nil)
         case .failure(.notFound):
-            // It must not come back when no name server can be asked.
+            // The addresses of a name that no longer exists must not be used when no name server can be reached later.
             if let old, old.generation <= asked { known[server] = nil }
             return Settled(answer: .failure(.notFound))
         case .failure(let error):
             guard let old, !isTooOld(old, at: now) else { return Settled(answer: .failure(error)) }
-            // Otherwise each connection would ask again, and wait as long.
+            // Otherwise each connection would look the name up again, and wait as long.
             if isCurrent {
                 known[server]?.generation = asked
                 known[server]?.asksAgainAt = now + NameTimes.retryInterval
@@ -94,9 +94,10 @@ struct KnownNames: Sendable {
     }
 }
 
-/// What became of a name whose addresses are known.
+/// An event of a name whose addresses are known.
 public enum NameNews: Sendable, Equatable {
-    /// It cannot be looked up any more: its addresses are used all the same. Told once, until it is back.
+    /// The name cannot be looked up any more: its addresses are used all the same. Reported once, until the name is
+    /// back.
     case isStale(ResolveError)
     case isBack
 }

@@ -3,14 +3,15 @@ public import Coalescing
 public import Libevent
 import Telemetry
 
-/// A loop is a callback queue: whoever waits is called back on the loop where it lives.
+/// A loop is a callback queue: each waiter is called back on its own loop.
 extension LoopHandle: CallbackQueue {}
 
-/// The addresses of origins' names, shared by all loops: remembered for a while, and looked up once however many ask.
+/// The addresses of origins' names, shared by all loops. They are remembered for a while. However many callers ask,
+/// each name is looked up once.
 ///
-/// Every look-up is a `CoalescibleOperation`; the loop that asks first runs it, the others join.
+/// Every look-up is a `CoalescibleOperation`. The loop that asks first runs it; the others join.
 public final class NameResolution: Sendable {
-    /// A look-up begun before `forget` is not joined by those who ask after it.
+    /// Callers that ask after `forget` do not join a look-up begun before it.
     private struct Question: Hashable, Sendable {
         let server: UpstreamServer
         let generation: Int
@@ -18,22 +19,22 @@ public final class NameResolution: Sendable {
 
     private let inFlight: OperationQueueManager<Question>
     private let names = Guarded(KnownNames())
-    /// On the loop that asked.
+    /// Called on the loop that asked.
     private let onNews: @Sendable (_ host: String, NameNews) -> Void
 
-    /// Knows no name yet. One for all loops.
+    /// Knows no name at first. All loops share one object.
     public init(onNews: @escaping @Sendable (_ host: String, NameNews) -> Void = { _, _ in }) {
         inFlight = OperationQueueManager()
         self.onNews = onNews
     }
 
-    /// Names are looked up anew from now on. Where the name servers cannot be asked, what is known is still used. Any
-    /// thread.
+    /// Makes all names be looked up anew. If the name servers cannot be reached, the known addresses are still used.
+    /// Any thread.
     public func forget(at now: Int64) {
         names.withLock { $0.forget(at: now) }
     }
 
-    /// - Parameter longest: nanoseconds an answer is used for; less, if the name servers say so.
+    /// - Parameter longest: the nanoseconds for which an answer is used; fewer if the name servers say so.
     func addresses(
         of server: UpstreamServer, longest: Int64, on resolver: Resolver,
         completion: @escaping (Result<[SocketAddress], UpstreamError>) -> Void
@@ -78,7 +79,7 @@ final class ResolveOperation: CoalescibleOperation<[SocketAddress]> {
     private nonisolated let host: String
     private nonisolated let port: UInt16
     private nonisolated let resolver: LoopBound<Resolver>
-    /// Takes the resolver's answer and its time; gives the answer to finish with.
+    /// Notes the resolver's answer and its time, and returns the answer for the waiters.
     private nonisolated let settle: @Sendable (Resolver.Answer, Int64) -> Result<[SocketAddress], ResolveError>
 
     nonisolated init(

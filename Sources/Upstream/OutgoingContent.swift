@@ -1,26 +1,27 @@
 public import Bytes
 import HTTPSemantics
 
-/// Request content on its way to an origin, framed, until the socket takes it. Its exchange may be given what came
-/// before it began.
+/// Request content on its way to an origin, framed, until the socket takes it. An exchange may be given content that
+/// arrived before it began.
 ///
-/// Confined to one loop. What was reserved for it is given back as it goes: with its last byte on the way, or unsent.
+/// Confined to one loop. The memory reserved for the content is released with this object: when the last byte was sent,
+/// or when unsent content is dropped.
 public final class OutgoingContent {
-    /// Bytes of it that an exchange without a connection takes; beyond that the client waits. Enough for a form.
+    /// The most bytes that an exchange without a connection takes; beyond that, the client waits. Enough for a form.
     static let mostEarly = 8 << 10
 
     let framing: UpstreamRequest.Content
     let pieces = ByteBuffer(capacity: 256)
     private(set) var isEnded = false
-    /// Whether what was taken stays here, since it may have to be sent again.
+    /// Whether sent bytes stay in `pieces`, since they may have to be sent again.
     private var isKept = false
-    /// How much of `pieces` was taken and stays here.
+    /// The number of bytes of `pieces` that were sent and are kept.
     private(set) var taken = 0
-    /// How many bytes are reserved for it, and of which budget.
+    /// The number of bytes reserved for the content, and the budget.
     private var reserved: (budget: MemoryBudget, bytes: Int)?
 
-    /// Nothing yet.
-    /// - Parameter framing: that of the request it belongs to.
+    /// Begins without content.
+    /// - Parameter framing: the framing of the content's request.
     public init(_ framing: UpstreamRequest.Content) { self.framing = framing }
 
     deinit {
@@ -29,10 +30,10 @@ public final class OutgoingContent {
 
     /// Bytes that wait to be sent, framed.
     public var count: Int { pieces.count - taken }
-    /// Whether all of it was taken.
+    /// Whether all of the content was sent.
     var isSent: Bool { isEnded && count == 0 }
 
-    /// From now on what is taken stays here. All of it must be here.
+    /// From now on, sent bytes are kept. All of the content must have arrived.
     func keep() {
         assert(isEnded, "only content that has ended is kept")
         isKept = true
@@ -43,20 +44,20 @@ public final class OutgoingContent {
         if isKept { taken += count } else { pieces.consume(count) }
     }
 
-    /// All that was kept is sent once more.
+    /// Makes all kept bytes be sent once more.
     func rewind() { taken = 0 }
 
-    /// The most that frames one piece, with the end of all of them, in bytes.
+    /// The most bytes that frame one piece, with the framing at the end of the content.
     private static let mostFraming = 32
 
-    /// Bytes of memory that it lacks for a piece of `count` bytes.
+    /// How many bytes of memory are lacking for a piece of `count` bytes.
     public func lack(for count: Int) -> Int {
         let needed = pieces.count + count + Self.mostFraming
         return needed <= pieces.capacity ? 0 : max(needed, 2 * pieces.capacity) - pieces.capacity
     }
 
-    /// Takes the memory that it lacks for a piece of `count` bytes, which the caller has reserved of `budget`: always
-    /// the same one.
+    /// Takes the lacking memory for a piece of `count` bytes. The caller has reserved it of `budget`, which must be the
+    /// same in each call.
     public func grow(for count: Int, reservedOf budget: MemoryBudget) {
         reserved = (budget, (reserved?.bytes ?? 0) + lack(for: count))
         pieces.reserve(count + Self.mostFraming)
@@ -77,7 +78,7 @@ public final class OutgoingContent {
         }
     }
 
-    /// No piece follows. `trailers` as in `Exchange.endContent(trailers:)`.
+    /// Ends the content: no piece follows. `trailers` as in `Exchange.endContent(trailers:)`.
     public func end(trailers: ByteSlice?) {
         guard !isEnded else { return }
         isEnded = true

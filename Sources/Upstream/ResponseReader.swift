@@ -1,7 +1,7 @@
 import Bytes
 import HTTPSemantics
 
-/// Reads the responses to one request out of a connection's bytes: interim ones, the final head, its body.
+/// Reads the responses to one request from a connection's bytes: interim responses, the final head, and its body.
 ///
 /// ```
 /// ended ─begin→ head
@@ -12,14 +12,14 @@ import HTTPSemantics
 struct ResponseReader: ~Copyable {
     enum Event {
         case needMore
-        /// A 1xx head of so many bytes; go on after it.
+        /// An interim response's head of so many bytes; continue after it.
         case interim(length: Int)
-        /// A 101 head of so many bytes: what follows is not HTTP.
+        /// A 101 head of so many bytes: the bytes behind it are not HTTP.
         case switched(length: Int)
-        /// The final head of so many bytes; go on after it.
+        /// The final head of so many bytes; continue after it.
         case head(length: Int)
-        /// Content at `range` of the input, of which `consumed` bytes are done with. `isLast`: the response has ended,
-        /// without trailers; another `next` would say `end`.
+        /// Content at `range` of the input, of which `consumed` bytes are consumed. `isLast`: the response has ended,
+        /// without trailers; another call of `next` would return `end`.
         case body(Range<Int>, consumed: Int, isLast: Bool)
         case end(trailers: ByteSlice?, consumed: Int)
     }
@@ -43,7 +43,7 @@ struct ResponseReader: ~Copyable {
         parser = ResponseHeadParser(limits: limits)
     }
 
-    /// Ready for the responses to the next request; memory is kept.
+    /// Prepares for the responses to the next request; memory is kept.
     mutating func begin(answering method: Method) {
         self.method = method
         phase = .head
@@ -54,26 +54,27 @@ struct ResponseReader: ~Copyable {
     /// Whether the connection may carry another request once this response has ended.
     var keepsAlive: Bool { phase == .ended && parser.head.keepsAlive }
 
-    /// Between `interim`, `switched` or `head` and `next`.
+    /// The status of the head. Valid after `interim`, `switched` or `head` until the next call of `next`.
     var status: Status { parser.head.status }
 
-    /// Likewise: whether all that the server says is that it has waited for a request long enough, and closes.
+    /// Valid like `status`: whether the response only says that the server has waited long enough for a request, and
+    /// closes.
     var saysTimeIsUp: Bool { parser.head.status == .requestTimeout && !parser.head.keepsAlive && seenInterim == 0 }
 
-    /// Likewise: whether the head may say something of the connection that it came on.
+    /// Valid like `status`: whether the head may contain terms for its connection.
     var mayHaveTerms: Bool {
         parser.present.contains(.keepAlive) || parser.head.status.code == 401 || parser.head.status.code == 407
     }
 
-    /// Likewise: for how long the server keeps the connection (`FieldView.keepAliveSeconds`), and whether it asks for
-    /// credentials that hold for the connection, by the head, which stands in `bytes`.
+    /// Valid like `status`: the terms in the head, which stands in `bytes`: for how long the server keeps the
+    /// connection (`FieldView.keepAliveSeconds`), and whether it asks for credentials that authenticate the connection.
     @inline(never)
     func terms(in bytes: Span<UInt8>) -> (keepAliveSeconds: UInt32?, challengesConnection: Bool) {
         let fields = parser.view(in: bytes)
         return (fields.keepAliveSeconds, fields.challengesConnection(parser.head.status))
     }
 
-    /// Likewise: the head as it stands in `bytes`.
+    /// Valid like `status`: the head, which stands in `bytes`.
     @_lifetime(copy bytes, borrow self)
     func head(in bytes: Span<UInt8>) -> ReceivedHead {
         let fields = parser.view(in: bytes)
@@ -86,7 +87,7 @@ struct ResponseReader: ~Copyable {
         return ReceivedHead(parser.head, fields: fields, content: bytes.extracting(start..<start + length))
     }
 
-    /// - Parameter bytes: what is not yet consumed.
+    /// - Parameter bytes: the bytes that are not consumed yet.
     mutating func next(in bytes: Span<UInt8>) throws(MessageSyntaxError) -> Event {
         if phase == .taking { leaveHead() }
         switch phase {
@@ -122,7 +123,7 @@ struct ResponseReader: ~Copyable {
         }
     }
 
-    /// The head was dealt with and its bytes consumed.
+    /// Called when the head was handled and its bytes were consumed.
     private mutating func leaveHead() {
         if parser.head.status.isInformational {
             parser.reset(answering: method)
@@ -133,13 +134,13 @@ struct ResponseReader: ~Copyable {
         }
     }
 
-    /// Whether all of the final response was taken, trailers and all.
+    /// Whether the whole final response was read, trailers included.
     var hasEnded: Bool { phase == .ended }
 
-    /// Whether there were more interim responses than can be meant.
+    /// Whether there were more interim responses than `maxInterimResponses`.
     var hasTooManyInterim: Bool { seenInterim > Self.maxInterimResponses }
 
-    /// The connection ended, and every byte before that went through `next`.
+    /// Called when the connection has ended and every byte before the end went through `next`.
     mutating func endOfStream() -> Ending {
         switch phase {
         case .head, .taking: return .beforeHead

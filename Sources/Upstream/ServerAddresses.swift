@@ -1,36 +1,36 @@
 import Libevent
 
-/// The addresses of one server's name, as one loop sees them: each is a place to connect to, used in turn, passing over
-/// those that failed of late. Pure: time is an argument.
+/// The addresses of one server's name, as one loop sees them. Connections use them in turn, and addresses that failed
+/// lately are passed over. Pure: time is an argument.
 ///
-/// An address that takes no connection is left alone at once, for a cool-down: there are others. One whose exchanges
-/// fail is, like a server, after `maxFailures` in a row.
+/// An address that takes no connection is left alone at once, for a cool-down, since there are others. An address whose
+/// exchanges fail is left alone after `maxFailures` in a row, like a server.
 struct ServerAddresses: Sendable {
-    /// Whose turn it is.
+    /// The address whose turn it is.
     struct Turn: Equatable {
         let address: SocketAddress
-        /// When the request was chosen to try an address that had been left alone; `nil`: it was not, or there is a
-        /// verdict.
+        /// When the request was chosen to try an address that had been left alone; `nil` if it was not chosen, or after
+        /// a verdict.
         var tryBegan: Int64?
     }
 
     /// In the order of their turns, IPv4 and IPv6 alternating; empty before the first look-up.
     private(set) var all: [SocketAddress] = []
-    /// Whether there is something to choose from. The two loopback addresses, which a machine has for itself, are two
-    /// ways to one server, of which the first is taken that works.
+    /// Whether there is a choice. The two loopback addresses, which a machine has for itself, are two ways to one
+    /// server: the first that works is used.
     private(set) var areSeveral = false
-    /// As they were found last.
+    /// The addresses in the last answer.
     private var found: [SocketAddress] = []
     private var balance: ServerBalance
     private let make: @Sendable (_ count: Int) -> ServerBalance
 
-    /// - Parameters: as those of a `ServerBalance`.
+    /// - Parameters: as of `ServerBalance.init`.
     init(startingAt first: Int, maxFailures: Int, cooldown: Int64) {
         make = { ServerBalance(servers: $0, startingAt: first, maxFailures: maxFailures, cooldown: cooldown) }
         balance = make(0)
     }
 
-    /// What is known of those that stay is kept, and so are their turns.
+    /// Replaces the addresses. Addresses that stay keep their health and their turns.
     mutating func change(to found: [SocketAddress]) {
         guard found != self.found else { return }
         self.found = found
@@ -45,14 +45,15 @@ struct ServerAddresses: Sendable {
         }
     }
 
-    /// The address whose turn it is; `nil` where there is nothing to choose.
+    /// The address whose turn it is; `nil` if there is no choice.
     mutating func next(at now: Int64) -> Turn? {
         guard areSeveral else { return nil }
         let pick = balance.pick(at: now)
         return Turn(address: all[pick.server], tryBegan: pick.tryBegan)
     }
 
-    /// All of them from `turn` on, those that are left alone last: what a request tries until it has a connection.
+    /// All addresses, starting at `turn`, with addresses that are left alone last: the order in which a request tries
+    /// to connect.
     func order(from turn: SocketAddress, at now: Int64) -> [SocketAddress] {
         let first = all.firstIndex(of: turn) ?? 0
         let others = (1..<max(1, all.count)).map { (first + $0) % all.count }
@@ -62,27 +63,27 @@ struct ServerAddresses: Sendable {
         return ([first] + usable + left).map { all[$0] }
     }
 
-    /// - Parameter isCertain: nothing listens there; otherwise it is one failure in a row.
-    /// - Returns: whether it is left alone, and was not before.
+    /// - Parameter isCertain: whether the address takes no connections; otherwise it counts as one failure in a row.
+    /// - Returns: whether the address is now left alone, and was not before.
     mutating func failed(_ address: SocketAddress, isCertain: Bool, at now: Int64) -> Bool {
         guard areSeveral, let index = all.firstIndex(of: address) else { return false }
         return balance.failed(index, isCertain: isCertain, at: now)
     }
 
-    /// A response came from there.
-    /// - Returns: whether it had been left alone.
+    /// Notes that a response came from `address`.
+    /// - Returns: whether the address had been left alone.
     mutating func succeeded(_ address: SocketAddress, at now: Int64) -> Bool {
         guard areSeveral, let index = all.firstIndex(of: address) else { return false }
         return balance.succeeded(index, at: now)
     }
 
-    /// A try of it ended with neither a response nor a failure.
+    /// Notes that a try of the address ended with neither a response nor a failure.
     mutating func undecided(_ address: SocketAddress, tryBegan began: Int64, at now: Int64) {
         guard let index = all.firstIndex(of: address) else { return }
         balance.undecided(index, tryBegan: began, at: now)
     }
 
-    /// How each is, without its connections.
+    /// The state of each address, without its connections.
     func states(at now: Int64) -> [AddressState] {
         all.indices.map { AddressState(address: all[$0], state: balance.state(of: $0, at: now)) }
     }

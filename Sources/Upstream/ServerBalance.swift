@@ -1,28 +1,28 @@
-/// Which of an origin's servers is asked next, as one loop sees it: in turn, passing over those that failed too often
-/// of late. Likewise which of a server's addresses (`ServerAddresses`). Pure: time is an argument.
+/// Chooses the next of an origin's servers, as one loop sees them: in turn, passing over servers that failed too often
+/// lately. Likewise chooses one of a server's addresses (`ServerAddresses`). Pure: time is an argument.
 ///
 /// ```
 /// healthy ─maxFailures in a row→ left alone for a cool-down ─success→ healthy
 ///                                    ↑   └─over: one request tries it─┐
 ///                                    └────────────────────────────────┘
 /// ```
-/// A try that ends without a verdict, as by a client that leaves, costs as long again as it took: little after a
-/// moment, and no unbroken row of clients runs into a server that hangs.
+/// After a try that ends without a verdict, as when its client leaves, the server is left alone for as long again as
+/// the try took. A short try costs little, and a server that hangs does not get an unbroken row of clients.
 struct ServerBalance: Sendable {
     struct Health: Sendable {
         var failuresInARow = 0
         /// Monotonic nanoseconds until which the server is left alone.
         var leftAloneUntil: Int64 = .min
-        /// When it last began to be left alone, or was back; `nil`: it never was.
+        /// When the server last began to be left alone, or was back; `nil` if it never was left alone.
         var changedAt: Int64?
         var answeredAt: Int64?
         var failedAt: Int64?
     }
 
-    /// What `pick` gives.
+    /// The result of `pick`.
     struct Pick: Equatable {
         let server: Int
-        /// When the request was chosen to try a server that had been left alone; `nil`: it was not.
+        /// When the request was chosen to try a server that had been left alone; `nil` if it was not chosen.
         let tryBegan: Int64?
     }
 
@@ -32,8 +32,8 @@ struct ServerBalance: Sendable {
     private let cooldown: Int64
 
     /// - Parameters:
-    ///   - first: the number of the server that is asked first; beyond the last, they are counted on from the first. If
-    ///     all loops began with the same one, it would get the first requests of all of them.
+    ///   - first: the number of the server that is asked first, modulo the number of servers. If all loops began with
+    ///     the same server, it would get the first requests of all of them.
     ///   - cooldown: nanoseconds.
     init(servers: Int, startingAt first: Int = 0, maxFailures: Int, cooldown: Int64) {
         health = Array(repeating: Health(), count: servers)
@@ -42,17 +42,17 @@ struct ServerBalance: Sendable {
         self.cooldown = cooldown
     }
 
-    /// The server to ask at `now`. When all are left alone, the one whose time ends soonest: better to ask
-    /// a server that may have recovered than to give up.
-    /// - Parameter others: none of these, if there is another.
+    /// The server to ask at `now`. If all are left alone, the server whose time ends soonest: asking a server that may
+    /// have recovered is better than giving up.
+    /// - Parameter others: servers not to choose if there is another.
     mutating func pick(at now: Int64, besides others: [Int] = []) -> Pick {
         for step in 0..<health.count {
             let candidate = (next + step) % health.count
             guard health[candidate].leftAloneUntil <= now, !others.contains(candidate) else { continue }
             next = (candidate + 1) % health.count
             guard health[candidate].failuresInARow >= maxFailures else { return Pick(server: candidate, tryBegan: nil) }
-            // One request tries it. Others pass it over until that one has an answer or ends without one, or for another
-            // cool-down.
+            // One request tries the server. Others pass over the server until that try has an answer or ends without
+            // one, or for another cool-down.
             health[candidate].leftAloneUntil = now + cooldown
             return Pick(server: candidate, tryBegan: now)
         }
@@ -61,7 +61,8 @@ struct ServerBalance: Sendable {
         return Pick(server: soonest ?? 0, tryBegan: nil)
     }
 
-    /// A try that began then ended with neither an answer nor a failure. Does nothing if others brought one meanwhile.
+    /// Notes that the try that began at `began` ended with neither an answer nor a failure. Does nothing if other
+    /// requests brought a verdict meanwhile.
     mutating func undecided(_ server: Int, tryBegan began: Int64, at now: Int64) {
         guard health[server].failuresInARow >= maxFailures, health[server].leftAloneUntil == began + cooldown else {
             return
@@ -69,8 +70,8 @@ struct ServerBalance: Sendable {
         health[server].leftAloneUntil = min(began + cooldown, now + (now - began))
     }
 
-    /// A response came, whatever its status: failures are counted from zero, and the server is asked again.
-    /// - Returns: whether it had been left alone.
+    /// Notes a response of any status: failures are counted from zero, and the server is asked again.
+    /// - Returns: whether the server had been left alone.
     mutating func succeeded(_ server: Int, at now: Int64) -> Bool {
         health[server].answeredAt = now
         let failures = health[server].failuresInARow
@@ -80,9 +81,9 @@ struct ServerBalance: Sendable {
         return isBack
     }
 
-    /// A failure to connect or to answer, not a response with an error status.
-    /// - Parameter isCertain: it counts as `maxFailures`.
-    /// - Returns: whether it is left alone, and was not before.
+    /// Notes a failure to connect or to answer. A response with an error status is not a failure.
+    /// - Parameter isCertain: whether the failure counts as `maxFailures` failures.
+    /// - Returns: whether the server is now left alone, and was not before.
     mutating func failed(_ server: Int, isCertain: Bool = false, at now: Int64) -> Bool {
         let before = health[server].failuresInARow
         health[server].failuresInARow = isCertain ? max(before + 1, maxFailures) : before + 1
@@ -94,24 +95,24 @@ struct ServerBalance: Sendable {
         return true
     }
 
-    /// Whether it is passed over.
+    /// Whether the server is passed over.
     func isLeftAlone(_ server: Int, at now: Int64) -> Bool { health[server].leftAloneUntil > now }
 
-    /// There are others from now on.
-    /// - Parameter places: of each, which it was before; `nil`: none.
+    /// Replaces the list of servers.
+    /// - Parameter places: the former number of each server; `nil` for a new one.
     mutating func change(to places: [Int?]) {
         next = places.firstIndex(of: next) ?? 0
         health = places.map { $0.map { health[$0] } ?? Health() }
     }
 
-    /// How the server is, without its connections.
+    /// The state of the server, without its connections.
     func state(of server: Int, at now: Int64) -> ServerState {
         let health = health[server]
         let isFailing = health.failuresInARow >= maxFailures
         return ServerState(
             isUp: !isFailing, changedAt: health.changedAt, failingLoops: isFailing ? 1 : 0,
             nextTry: isFailing ? health.leftAloneUntil : nil, answeredAt: health.answeredAt,
-            // Not by the next try, which moves with each one that begins.
+            // `nextTry` would not do instead, since it moves with each try that begins.
             outdatedBy: health.failedAt.flatMap { isFailing && now - $0 >= cooldown ? $0 : nil })
     }
 }

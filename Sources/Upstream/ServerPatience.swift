@@ -1,5 +1,5 @@
-/// How long a server keeps a connection open on which it waits for a request, as far as one loop has seen. A request
-/// that cannot be sent twice goes by that: it takes no idle connection that may be closing.
+/// How long a server keeps an idle connection open, as far as one loop has seen. A request that cannot be sent twice
+/// takes no idle connection that the server may be closing.
 ///
 /// ```
 /// unknown ─closed→ known (shortest)           ─closed sooner→ known (shorter)
@@ -7,40 +7,40 @@
 /// known ─enough in a row that lasted twice as long→ known (the shortest of those that were closed), or unknown
 /// ```
 ///
-/// The second line is for a server that was started anew, which closes its connections at any age, and for one whose
-/// settings changed. A value, without I/O; times are in nanoseconds. Of one server.
+/// The second line is for a server that was restarted, which closes its connections at any age, and for a server whose
+/// settings changed. A value without I/O; times are in nanoseconds. Each server has its own.
 struct ServerPatience {
-    /// What a connection of a server may wait that nothing is known of: servers that close idle connections by the clock
-    /// do so after 2 s (gunicorn) or more.
+    /// How long a connection may have been idle, for a server of which no close was seen: servers that close idle
+    /// connections by the clock do so after 2 s (gunicorn) or more.
     static let atFirst: Int64 = 1_000_000_000
-    /// How many connections in a row must have lasted twice as long as the shortest one: those of a server that looks at
-    /// its clock only now and then also last different times.
+    /// How many connections in a row must have lasted more than twice as long as `shortest` before it is doubted: a
+    /// server that looks at its clock only now and then also closes connections at different ages.
     static let enoughToDoubt = 16
 
-    /// The shortest time after which the server has closed an idle connection; `nil`: it was not seen to.
+    /// The shortest idle time after which the server has closed a connection; `nil` if no such close was seen.
     private(set) var shortest: Int64?
-    /// The longest time after which one was still open, since it last closed one so soon.
+    /// The longest idle time after which a connection was still open, since `shortest` was last set.
     private var longestOpen: Int64 = 0
-    /// How many in a row lasted twice as long as `shortest`.
+    /// How many connections in a row lasted more than twice as long as `shortest`.
     private var longerOnes = 0
-    /// The shortest time after which one of those was closed.
+    /// The shortest idle time after which one of these connections was closed.
     private var shortestOfLonger: Int64?
 
-    /// Whether the server closes connections on which it does not read another request, however soon that comes: one did
-    /// not last even as long as was trusted.
+    /// Whether the server closes connections without reading another request from them: one that was trusted was closed
+    /// under its request.
     private var readsNoMore: Bool { shortest == 0 }
 
-    /// For how long a connection may have been idle that a request takes which cannot be sent twice: half of what was
-    /// seen, since the next one may end sooner, and the request is on its way when it does.
-    /// - Parameter saysTime: whether the server says itself for how long (`Keep-Alive`), which its pool sees to: then only
-    ///   what was seen to be shorter counts.
+    /// For how long a connection may have been idle if a request that cannot be sent twice is to use it. Half of the
+    /// observed time, since the server may close the next connection sooner, while the request is on its way.
+    /// - Parameter saysTime: whether the server states the time itself (`Keep-Alive`), which its pool enforces: then
+    ///   only closes that were seen to be earlier count.
     func trusted(saysTime: Bool) -> Int64 {
         if let shortest { return shortest / 2 }
         return saysTime ? .max : max(Self.atFirst, longestOpen / 2)
     }
 
-    /// The server closed a connection that had been idle for so long.
-    /// - Parameter metRequest: a request was sent on it by then.
+    /// Notes that the server closed a connection that had been idle for so long.
+    /// - Parameter metRequest: whether a request had been sent on the connection by then.
     mutating func noteClosed(after idle: Int64, metRequest: Bool = false) {
         if readsNoMore {
             longerOnes = 0
@@ -59,7 +59,7 @@ struct ServerPatience {
         (longestOpen, longerOnes, shortestOfLonger) = (0, 0, nil)
     }
 
-    /// A connection was still open after so long: it answered a request, or was not used.
+    /// Notes that a connection was still open after being idle for so long: it answered a request, or was not used.
     mutating func noteOpen(after idle: Int64) {
         guard let shortest else {
             longestOpen = max(longestOpen, idle)

@@ -1,33 +1,35 @@
 public import Libevent
 
-/// A server of an origin at one moment, as one loop sees it or several do.
+/// The state of a server of an origin at one moment, as seen by one loop or by several.
 ///
-/// Each loop learns from its own requests, and shares nothing of it: who wants to know asks each loop through its
-/// mailbox (`UpstreamPool.serverStates`) and merges the answers. The loop that was last to change its mind is right,
-/// since one that has had no request since does not know that a server is back. For the same reason a loop that left
-/// one alone has nothing to say once the cool-down is over and others had answers meanwhile.
+/// Each loop learns from its own requests and shares nothing. To get the state, ask each loop through its mailbox
+/// (`UpstreamPool.serverStates`) and merge the answers. The loop whose verdict changed last is right, since a loop
+/// without requests since then does not know that a server is back. For the same reason, the verdict of a loop that
+/// left a server alone does not count once its cool-down is over and other loops had answers meanwhile.
 public struct ServerState: Sendable, Equatable {
-    /// Fewer than `maxFailures` in a row of late. A server that is not up is left alone, if there is another.
+    /// Whether there were fewer than `maxFailures` in a row lately. A server that is not up is left alone, if there is
+    /// another.
     public var isUp: Bool
-    /// When that changed, in nanoseconds of the monotonic clock; `nil`: never.
+    /// When `isUp` last changed, in nanoseconds of the monotonic clock; `nil`: never.
     public var changedAt: Int64?
-    /// Loops for which it is not up.
+    /// The number of loops for which the server is not up.
     public var failingLoops: Int
-    /// When the first of those tries it again, on the same clock.
+    /// When the first such loop tries the server again, on the same clock.
     public var nextTry: Int64?
-    /// When its latest response came, on the same clock; `nil`: none has.
+    /// When the server's latest response came, on the same clock; `nil`: no response came.
     var answeredAt: Int64?
-    /// Of a loop for which it is not up and that has not found it failing for a whole cool-down: when it did. A later
-    /// response elsewhere tells more.
+    /// For a loop that sees the server as not up, and saw its last failure at least one cool-down ago: the time of that
+    /// failure. A later response on another loop outweighs the verdict.
     var outdatedBy: Int64?
-    /// Connections that carry a request, or a tunnel, or are one client connection's own.
+    /// Connections that carry a request or a tunnel, or belong to a client connection.
     public var inUse: Int
     /// Connections kept for the next request.
     public var idle: Int
-    /// What its name resolved to; empty where it has no name, or nobody has asked for it yet.
+    /// The addresses to which the server's name resolved; empty if it has no name, or if no request has looked it up
+    /// yet.
     public var addresses: [AddressState]
 
-    /// By default as a loop sees it that knows nothing of it.
+    /// The default arguments are the state for a loop without requests to the server.
     public init(
         isUp: Bool = true, changedAt: Int64? = nil, failingLoops: Int = 0, nextTry: Int64? = nil,
         answeredAt: Int64? = nil, outdatedBy: Int64? = nil, inUse: Int = 0, idle: Int = 0,
@@ -44,7 +46,7 @@ public struct ServerState: Sendable, Equatable {
         self.addresses = addresses
     }
 
-    /// What several loops see of the same server, together.
+    /// Merges the states that several loops have of the same server.
     public init(merging states: [ServerState]) {
         let answered = states.compactMap(\.answeredAt).max()
         let believed = states.filter { state in
@@ -59,7 +61,7 @@ public struct ServerState: Sendable, Equatable {
             addresses: Self.merged(states.map(\.addresses)))
     }
 
-    /// Each address once, in the order in which they are first seen.
+    /// Each address once, in the order of first occurrence.
     private static func merged(_ lists: [[AddressState]]) -> [AddressState] {
         var places: [SocketAddress: Int] = [:]
         var seen: [(address: SocketAddress, states: [ServerState])] = []
@@ -75,11 +77,11 @@ public struct ServerState: Sendable, Equatable {
     }
 }
 
-/// One address of a server at one moment, as one loop sees it or several do.
+/// The state of one address of a server at one moment, as seen by one loop or by several.
 public struct AddressState: Sendable, Equatable {
-    /// With its port.
+    /// The address with its port.
     public let address: SocketAddress
-    /// As of a server; without addresses of its own.
+    /// A state like that of a server, without addresses.
     public var state: ServerState
 
     public init(address: SocketAddress, state: ServerState) {

@@ -3,7 +3,7 @@ import HTTPSemantics
 import Libevent
 import Telemetry
 
-/// The response, part by part, on to the exchange.
+/// Receives the response and passes it on to the exchange part by part.
 extension UpstreamConnection {
     func resumeReading() {
         guard phase == .leased, case .paused(let refused) = lease.reading else { return }
@@ -12,14 +12,15 @@ extension UpstreamConnection {
         if let refused {
             guard let exchange, offer(refused.span, to: exchange), phase == .leased else { return }
         }
-        // The last piece filled its window: nothing more comes that would tell the end, and the buffer was given back.
+        // The last piece filled the window of its body: no more bytes come that would lead to the end, and the buffer
+        // was given back.
         if input == nil, reader.use({ $0.hasEnded }) { return complete(trailers: nil) }
         startReading()
         progressed()
         if let input { process(input) }
     }
 
-    /// Room for each read, which is a system call.
+    /// The least free bytes for each read, since each read is a system call.
     static let smallestRead = 16 << 10
 
     func receive() {
@@ -30,7 +31,7 @@ extension UpstreamConnection {
             pool.metrics.add(.upstreamBytesIn, UInt64(count))
             if lease.response == .awaited { lease.response = .begun }
             progressed()
-            // Large content is dealt with while it is in the cache.
+            // Large content is processed at once, while it is in the processor's cache.
             if lease.response == .begun, count <= Self.smallestRead { pool.round.add(self) } else { process(buffer) }
         case .wouldBlock:
             lease.paused = nil
@@ -48,7 +49,8 @@ extension UpstreamConnection {
     private func endOfStream() {
         switch reader.use({ $0.endOfStream() }) {
         case .complete:
-            // A reset that `send` was told of looks like an end from then on: nothing shows that the body is all here.
+            // After sending has reported a reset, reading reports an ordinary end: no sign shows that the body is
+            // complete.
             if let error = lease.sendFailure, error.isReset { return fail(.body, .resetInBody, "\(error)") }
             complete(trailers: nil)
         case .beforeHead:
@@ -57,7 +59,7 @@ extension UpstreamConnection {
         }
     }
 
-    /// Which bound was exceeded, and where it can be changed.
+    /// Text about the limit that was exceeded: the setting that changes it, or its value.
     private func hint(to reason: MessageSyntaxError.Reason) -> String {
         let (head, trailers) = (HeadLimits.response, HeadLimits.trailers)
         return switch reason {
@@ -65,16 +67,17 @@ extension UpstreamConnection {
         case .tooManyFields where lease.response == .inBody: " Trailers may have \(trailers.maxFieldLines)."
         case .tooManyFields: " A response may have \(head.maxFieldLines)."
         case .trailersTooLarge: " It may have \(trailers.maxHeadBytes) bytes."
-        // What else is wrong is no matter of a number that an operator may want to know.
+        // The other reasons are not about a limit.
         default: ""
         }
     }
 
-    /// Takes what the buffer holds, one part of the message at a time, until it needs more or must stop.
-    /// - Parameter input: the connection's own, which may be given back meanwhile.
+    /// Processes the bytes of the buffer, one part of the message at a time, until more bytes are needed or processing
+    /// must stop.
+    /// - Parameter input: the connection's input buffer, which may be given back during the call.
     func process(_ input: ByteBuffer) {
         guard let exchange else { return }
-        // Other connections may use the buffer while this one waits.
+        // Other connections may use the buffer while this connection waits.
         defer { if lease.response == .inBody, self.input === input, input.isEmpty { giveBackInput() } }
         while phase == .leased, !lease.isPaused {
             let event: ResponseReader.Event
@@ -95,12 +98,12 @@ extension UpstreamConnection {
                 // The handler may have ended the exchange.
                 guard phase == .leased else { return }
                 input.consume(length)
-                // The origin is at work, or waits for the content.
+                // The origin is working on the request, or waits for the content.
                 expectBeforeHead()
             case .switched:
                 guard exchange.request.asksForUpgrade else { return fail(.head, .unaskedSwitch) }
-                // Nobody changes the protocol in the middle of a message (RFC 9110 §7.8): the rest of the content would
-                // be taken for the new one.
+                // A server must not change the protocol in the middle of a request (RFC 9110 §7.8): the rest of the
+                // content would be taken for the new protocol.
                 guard lease.isSent else { return fail(.head, .earlySwitch) }
                 countFinalHead()
                 leaveHTTP()
@@ -111,7 +114,8 @@ extension UpstreamConnection {
                 if !exchange.request.mayBeNotModified, reader.use({ $0.status == .notModified }) {
                     return fail(.head, .unaskedNotModified)
                 }
-                // It was written to an idle connection, and passed our request on the way (RFC 9110 §15.5.9).
+                // The server wrote this 408 to the idle connection, and it crossed the request on its way (RFC 9110
+                // §15.5.9).
                 if lease.isReused, reader.use({ $0.saysTimeIsUp }), exchange.isHeld,
                     pool.settings.retriesDeadConnection
                 {
@@ -128,7 +132,7 @@ extension UpstreamConnection {
                 let isTaken = range.isEmpty || offer(input.span.extracting(range), to: exchange)
                 guard phase == .leased else { return }
                 input.consume(consumed)
-                // Otherwise the reader tells the end once more, when reading goes on.
+                // Otherwise the reader returns the end once more when reading resumes.
                 if isLast, isTaken { return complete(trailers: nil) }
             case .end(let trailers, let consumed):
                 input.consume(consumed)
@@ -143,7 +147,7 @@ extension UpstreamConnection {
         if let seconds = terms.keepAliveSeconds { noteStatedTime(seconds) }
     }
 
-    /// One that came before all of the request was sent kept nobody waiting for it.
+    /// Counts the final head. A head that came before the whole request was sent has a waiting time of 0.
     private func countFinalHead() {
         let now = loop.now
         if lease.isReused { pool.noteIdle(lease.idleBefore, of: server, wasClosed: false) }
@@ -151,14 +155,14 @@ extension UpstreamConnection {
             StatusClass(status: reader.use { $0.status.code }), after: UInt64(max(0, now - (lease.sent ?? now))))
     }
 
-    /// Makes the connection a tunnel's from here on.
+    /// Hands the connection over to a tunnel.
     private func leaveHTTP() {
         enter(.handedOver)
         stopReading()
         stopWaiting()
     }
 
-    /// - Returns: false when the exchange wants no more at the moment.
+    /// - Returns: false if the exchange takes no more bytes at the moment.
     private func offer(_ body: Span<UInt8>, to exchange: Exchange) -> Bool {
         switch exchange.received(body: body) {
         case .taken:
@@ -180,7 +184,7 @@ extension UpstreamConnection {
 
     private func complete(trailers: ByteSlice?) {
         let exchange = exchange.take()
-        // Anything after the response was not asked for: the connection's framing cannot be trusted (RFC 9112 §9.3).
+        // No request asked for bytes behind the response: the connection's framing cannot be trusted (RFC 9112 §9.3).
         let isReusable =
             reader.use({ $0.keepsAlive }) && lease.isSent && lease.sendFailure == nil && (input?.isEmpty ?? true)
             && !lease.isResuming
@@ -195,6 +199,6 @@ extension UpstreamConnection {
 }
 
 extension MessageSyntaxError {
-    /// Whether a head has more than is read of one.
+    /// Whether a head exceeds a limit.
     fileprivate var exceedsHead: Bool { reason == .headTooLarge || reason == .tooManyFields }
 }

@@ -2,19 +2,19 @@ import Bytes
 import Libevent
 import Telemetry
 
-/// The request, and its content as the client sends it, on to the origin.
+/// Sends the request, and its content as the client sends it, to the origin.
 extension UpstreamConnection {
     func send(_ content: Span<UInt8>) -> Bool {
         guard phase == .leased, let exchange, !content.isEmpty else { return true }
         let outgoing = lease.outgoing
-        // Straight from where it was read, as far as the kernel takes it; only the rest is copied. Chunks, which may be
-        // small, go out together. Not the little that came with a head: that goes out when it is known whether an idle
-        // connection is still one.
+        // Content is sent directly from the buffer into which it was read, as far as the kernel takes it. Only the rest
+        // is copied. Chunks, which may be small, are sent together. A few bytes of content that came with the head are
+        // not sent at once: the check for a dead idle connection comes first.
         let goesAtOnce =
             outgoing?.framing == .length && outgoing?.count == 0
             && !(flushesSoon && content.count <= OutgoingContent.mostEarly)
         let taken = goesAtOnce ? sendAtOnce(content, head: exchange.request.head) : 0
-        // It was dead, and the request has gone back to the exchange, which looks for another.
+        // The connection was dead. The request has returned to the exchange, which looks for another connection.
         guard phase == .leased else { return exchange.send(content) }
         lease.outgoing?.append(content.extracting(taken..<content.count))
         if taken == content.count {
@@ -28,7 +28,7 @@ extension UpstreamConnection {
         return !isWriteArmed
     }
 
-    /// - Returns: how much of `content` went out. Less than all: the socket is full, or broken.
+    /// - Returns: the number of bytes of `content` that were sent. Fewer than all: the socket is full, or broken.
     private func sendAtOnce(_ content: Span<UInt8>, head: ByteSlice) -> Int {
         if isFoundDead() { return 0 }
         switch lease.headLeft == 0 ? write(content) : write(head.span.extracting(last: lease.headLeft), content) {
@@ -38,7 +38,7 @@ extension UpstreamConnection {
         }
     }
 
-    /// Flushes at the end of the loop's iteration, with what else is to be sent by then.
+    /// Flushes at the end of the loop's iteration, together with all bytes added until then.
     func flushSoon() {
         guard !flushesSoon else { return }
         flushesSoon = true
@@ -55,7 +55,7 @@ extension UpstreamConnection {
         if phase == .leased, let exchange { flush(exchange.request.head) }
     }
 
-    /// - Parameter head: of the exchange's request.
+    /// - Parameter head: the head of the exchange's request.
     func flush(_ head: ByteSlice) {
         if isFoundDead() { return }
         while lease.hasMore {
@@ -85,8 +85,8 @@ extension UpstreamConnection {
         return rest.isEmpty ? write(content) : write(rest, content)
     }
 
-    /// Before anything of a request goes out that cannot be sent twice: whether the server has closed the connection while
-    /// it was idle, or said something. What comes after this look crosses the request on its way.
+    /// Checks, before the first byte of a request that cannot be sent twice is sent, whether the server has closed the
+    /// connection, or sent bytes, while it was idle. A close after this check crosses the request on its way.
     private func isFoundDead() -> Bool {
         guard lease.looksFirst else { return false }
         lease.looksFirst = false
@@ -95,16 +95,16 @@ extension UpstreamConnection {
         return true
     }
 
-    /// The socket is full.
+    /// Waits until the full socket has room.
     private func awaitRoom() {
         armWrite()
         if lease.response != .inBody { expectBeforeHead() }
     }
 
-    /// Nothing waits to be sent at the moment.
+    /// Called when no byte waits to be sent at the moment.
     private func allSent() {
         disarmWrite()
-        // Its memory is not kept for as long as the response takes, nor on an idle connection.
+        // The content's memory is not kept while the response arrives, nor on an idle connection.
         if let outgoing = lease.outgoing, outgoing.isEnded { lease.outgoing = nil }
         if lease.sent == nil, lease.isSent { lease.sent = loop.now }
         if lease.response != .inBody { expectBeforeHead() }
@@ -117,7 +117,7 @@ extension UpstreamConnection {
         exchange?.takesContent()
     }
 
-    /// - Returns: how many of the `count` bytes that went out are after the head.
+    /// - Returns: how many of the `count` sent bytes belong to the content.
     private func sent(_ count: Int) -> Int {
         pool.metrics.add(.upstreamBytesOut, UInt64(count))
         let ofHead = min(count, lease.headLeft)
@@ -126,9 +126,9 @@ extension UpstreamConnection {
         return count - ofHead
     }
 
-    /// The origin may have answered before it closed (RFC 9112 §9.5): sends no more, and reads what there is.
+    /// Stops sending, and reads the response that the origin may have sent before it closed (RFC 9112 §9.5).
     private func stopSending(_ error: SystemError) {
-        // What stands on a connection that was idle is no answer to a request of which it took nothing.
+        // Bytes from a reused connection do not answer a request of which the server took no byte.
         if lease.isReused, lease.isUnsent { return fail(.send, .resetBeforeResponse, "\(error)") }
         disarmWrite()
         lease.sendFailure = error

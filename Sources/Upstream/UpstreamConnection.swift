@@ -2,9 +2,10 @@ public import Bytes
 public import Libevent
 import Telemetry
 
-/// One connection to a server of an origin: sends the request of the exchange it is leased to, reads the response.
+/// One connection to a server of an origin. It sends the request of the exchange that it is leased to, and reads the
+/// response.
 ///
-/// Confined to its loop. Its pool keeps it while it is idle, its exchange while it is leased.
+/// Confined to its loop. The pool holds an idle connection, the exchange a leased one.
 ///
 /// ```
 /// connecting ─connected→ leased ─response complete, both sides willing→ idle ─lease→ leased
@@ -29,31 +30,31 @@ public final class UpstreamConnection: Socket {
     enum Waiting { case connect, head, progress, idle }
 
     let server: Int
-    /// Address of the server's end.
+    /// The address of the server.
     public let address: SocketAddress
     /// The address as text, for logs.
     public let addressText: ByteSlice
     let pool: UpstreamPool
-    /// While leased; they hold each other until one of them ends it.
+    /// The exchange of the lease. Connection and exchange hold each other until one of them ends the lease.
     var exchange: Exchange?
-    /// The client connection whose it is, from the first exchange for that on.
+    /// The owner, from the first exchange with an owner on; `nil`: the connection belongs to no client connection.
     private(set) var owner: BoundConnections?
     private(set) var phase = Phase.connecting
-    /// The present one, or the last.
+    /// The present lease, or the last.
     var lease = Lease()
-    /// When it began to connect, in nanoseconds of the loop's clock.
+    /// When connecting began, in nanoseconds of the loop's clock.
     private let began: Int64
-    /// Since when its server may wait for a request on it, on the same clock.
+    /// Since when the server may wait for a request on the connection, on the same clock.
     private(set) var idleSince: Int64 = 0
-    /// Whether it was noted of it while it is idle that it is still open.
+    /// Whether the pool has noted, in this idle time, that the connection is still open (`ServerPatience.noteOpen`).
     var isKnownOpen = false
-    /// For how long the server keeps it while it is idle, in nanoseconds, where it has said so (`Keep-Alive`).
+    /// For how long the server keeps the idle connection, in nanoseconds, if it has stated that (`Keep-Alive`).
     var statedTime: Int64?
-    /// Counted in the open-connections metric; true once connected.
+    /// Whether the connection is counted in the open-connections metric; true once connected.
     private var isCounted = false
-    /// How many it has carried, with the present one.
+    /// The number of exchanges carried, the present one included.
     private var exchanges = 0
-    /// Whether it will send at the end of the loop's iteration.
+    /// Whether the connection will flush at the end of the loop's iteration.
     var flushesSoon = false
 
     let reader: Exclusive<ResponseReader>
@@ -100,7 +101,7 @@ public final class UpstreamConnection: Socket {
         exchange?.connected(self, error)
     }
 
-    /// - Parameter mayRepeat: whether the request goes out once more, should the connection be dead.
+    /// - Parameter mayRepeat: whether the request is sent again if the connection is dead.
     func begin(_ exchange: Exchange, isReused: Bool, mayRepeat: Bool, early: OutgoingContent?) {
         enter(.leased)
         self.exchange = exchange
@@ -117,19 +118,22 @@ public final class UpstreamConnection: Socket {
         if isReused { pool.metrics.add(.upstreamReuses) }
         startReading()
         expect(.progress, within: pool.timeouts.noProgress)
-        // What the client has sent of its content by then goes out with the head; and the heads of several requests go
-        // out one after another, which wakes their origin once.
+        // The content that the client has sent by then goes out with the head. The heads of several requests go out one
+        // after another, which wakes their origin once.
         flushSoon()
     }
 
     var saysTime: Bool { statedTime != nil }
 
-    /// Waits for the next exchange, if its pool or its owner has room, and its server will wait as well.
-    /// - Returns: why not, with nothing changed; `nil`: it does.
+    /// Makes the connection wait for the next exchange, if its pool or its owner has room, and its server will wait as
+    /// well.
+    /// - Returns: the reason why it cannot wait, with nothing changed; `nil` if it waits.
     func becomeIdle() -> ConnectionEnd? {
-        // If reading was paused, the server may have begun to wait when the last of the response was sent, not read.
+        // If reading was paused, the server may have begun to wait when it sent the last byte of the response, before
+        // that byte was read.
         let (now, since) = (loop.now, lease.paused ?? loop.now)
-        // One with an owner lasts as long as that: its end would be the end of what its user has proved.
+        // A connection with an owner is kept as long as the owner, or for the time that the server states: closing it
+        // would lose the authentication of the user.
         let time = owner == nil ? min(pool.timeouts.idle, statedTime ?? .max) : statedTime ?? .max
         guard now - since < time else { return .notReusable }
         guard owner?.keep(idle: self) ?? pool.keep(idle: self) else { return .surplus }
@@ -139,17 +143,17 @@ public final class UpstreamConnection: Socket {
         return nil
     }
 
-    /// What of the time that a server says is left unused, in nanoseconds: it may count from when its response was sent,
-    /// and until a request has arrived.
+    /// The most of a server's stated time that is left unused, in nanoseconds. The server may count from the moment
+    /// when its response was sent, until the moment when a request has arrived.
     private static let mostMargin: Int64 = 1_000_000_000
 
-    /// - Parameter seconds: for which the server says that it waits for the next request.
+    /// - Parameter seconds: the time for which the server says that it waits for the next request.
     func noteStatedTime(_ seconds: UInt32) {
         let time = Int64(seconds) * 1_000_000_000
         statedTime = time - min(time / 4, Self.mostMargin)
     }
 
-    /// The exchange ends before the response does.
+    /// Called when the exchange ends before the response does.
     func abandonExchange() {
         exchange = nil
         end(.abandoned)
@@ -173,8 +177,8 @@ public final class UpstreamConnection: Socket {
     }
 
     /// - Parameters:
-    ///   - detail: what the log says of it, if that is more than the reason's explanation.
-    ///   - isNoResponse: what came is none to the request, of which the server took nothing.
+    ///   - detail: the text for the log; `nil`: the reason's explanation.
+    ///   - isNoResponse: whether the received bytes do not answer the request, of which the server took no byte.
     func fail(
         _ failure: UpstreamFailure, _ reason: UpstreamError.Reason?, _ detail: String? = nil, isMalformed: Bool = false,
         isNoResponse: Bool = false
@@ -182,7 +186,7 @@ public final class UpstreamConnection: Socket {
         let exchange = exchange
         let closedBeforeResponse =
             (lease.response == .awaited || isNoResponse) && (failure == .closed || failure == .send)
-        // Not one that went over the request.
+        // A connection that ended later than `crossing` was closed because of the request, not because it was idle.
         if closedBeforeResponse, lease.isReused, loop.now - lease.began < Self.crossing {
             pool.noteIdle(lease.idleBefore, of: server, wasClosed: true, metRequest: true)
         }
@@ -195,8 +199,7 @@ public final class UpstreamConnection: Socket {
         exchange?.failed(error, isUnsent: lease.isUnsent || isNoResponse, content: lease.outgoing)
     }
 
-    /// How long the end of an idle connection and a request take at most that pass each other on their way, in
-    /// nanoseconds.
+    /// The longest time, in nanoseconds, in which the close of an idle connection and a request may cross on their way.
     private static let crossing: Int64 = 1_000_000_000
 
     func giveBackInput() {
@@ -223,12 +226,12 @@ public final class UpstreamConnection: Socket {
         case .handedOver:
             tunnel?.tunnelReadable(self)
         case .idle:
-            // The end of the connection, or bytes that belong to no request.
+            // The connection ended, or brought bytes that belong to no request.
             pool.noteIdle(loop.now - idleSince, of: server, wasClosed: true)
             end(.byServer)
         case .leased:
-            // Seen before the request went out, or in the iteration in which it did: what no request asked for, or the
-            // end. Bytes arriving between this check and the write go unnoticed.
+            // Bytes that no request asked for, or the end of the connection, seen before the request was sent or in the
+            // iteration in which it was sent. Bytes arriving between this check and the write go unnoticed.
             if lease.isReused, lease.response == .awaited, lease.isUnsent || loop.now == lease.began {
                 return fail(.closed, .notSilent)
             }
@@ -238,27 +241,28 @@ public final class UpstreamConnection: Socket {
         }
     }
 
-    /// A response's head has been read, or a part of one.
+    /// Called when a response's head, or a part of one, has been read.
     public override func roundCame() {
         if phase == .leased, let input { process(input) }
     }
 
     // MARK: Time
 
-    /// What the origin owes us as long as its response's head is not there.
+    /// Sets the deadline for the origin until the response's head is complete.
     func expectBeforeHead() {
         if lease.isSent {
             expect(.head, within: pool.timeouts.firstByte)
         } else if !lease.hasMore {
-            // While the client still sends its content, nothing can be asked of the origin.
+            // While the client still sends its content, the origin has no deadline.
             stopWaiting()
         } else if deadline.waitsFor != .progress {
-            // It takes what is sent.
+            // The origin must take the bytes that wait to be sent.
             expect(.progress, within: pool.timeouts.noProgress)
         }
     }
 
-    /// Bytes went either way. They do not extend the time to the end of the head: a head that drips is as bad as none.
+    /// Called when bytes were sent or received. Bytes do not extend the time to the end of the head: a head that
+    /// arrives byte by byte is as bad as none.
     func progressed() {
         switch deadline.waitsFor {
         case .connect, .idle, .head: break
@@ -267,19 +271,19 @@ public final class UpstreamConnection: Socket {
         }
     }
 
-    /// How long nothing may move, in nanoseconds.
+    /// The longest time without progress, in nanoseconds.
     var patience: Int64 { lease.allowedSilence ?? pool.timeouts.noProgress }
 
     func allowSilence(_ nanoseconds: Int64) {
         if nanoseconds > pool.timeouts.noProgress { lease.allowedSilence = nanoseconds }
     }
 
-    /// - Parameter nanoseconds: from now.
+    /// - Parameter nanoseconds: the time from now.
     func expect(_ waiting: Waiting, within nanoseconds: Int64) {
         deadline = deadline.awaiting(waiting, until: loop.now + nanoseconds, for: self, on: pool.deadlines)
     }
 
-    /// Nothing is owed at the moment.
+    /// Removes the deadline: the origin owes no bytes at the moment.
     func stopWaiting() { deadline.clear() }
 
     public override func deadlineReached() -> Int64? {
@@ -301,7 +305,7 @@ public final class UpstreamConnection: Socket {
     }
 }
 
-/// Who relays bytes over a connection that was handed over.
+/// An object that relays bytes over a connection that was handed over.
 public protocol TunnelEnd: AnyObject {
     func tunnelReadable(_ socket: Socket)
     func tunnelWritable(_ socket: Socket)

@@ -2,21 +2,22 @@ public import HTTPSemantics
 import Libevent
 
 extension UpstreamError {
-    /// Why an exchange failed, where more is known than in which part of it: a closed set of our own words, which clients
-    /// may see. Nothing that an origin sent is in it, and no address.
+    /// Why an exchange failed, if more than the failed step is known. A closed set with fixed texts of this program,
+    /// which clients may see. The texts contain no bytes from an origin, and no address.
     public enum Reason: Sendable, Hashable {
-        /// The response breaks a rule of its syntax.
+        /// The response breaks a syntax rule.
         case syntax(MessageSyntaxError.Reason)
-        // The response is none to the request
+        // The response does not answer the request
         case tooManyInterimResponses, unaskedSwitch, earlySwitch, unaskedNotModified
-        // No connection
+        // There is no connection
         case unreachable, forbidden, missing, reset, unanswered, queueFull, shortage
-        // A connection that ends
+        // The connection ended
         case closedBeforeResponse, resetBeforeResponse, notSilent, idleTimeIsUp, cutOff, resetInBody
-        // Time that is over
+        // A timeout has passed
         case requestNotTaken, headLate, bodyStalled
 
-        /// In the log, where the response is malformed; the others are told by `UpstreamFailure.name`.
+        /// The name in the log of a response that is malformed or does not answer the request; `nil` for the other
+        /// reasons, for which `UpstreamFailure.name` is used.
         var name: StaticString? {
             switch self {
             case .syntax(let reason): reason.name
@@ -61,7 +62,8 @@ extension UpstreamError {
 }
 
 extension UpstreamError.Reason {
-    /// Why there is no connection; `nil` where it was refused, or for a reason that is no case here.
+    /// The reason why no connection could be established; `nil` if it was refused, or for an error that has no case
+    /// here.
     init?(_ error: SystemError) {
         if error.isForbidden {
             self = .forbidden

@@ -3,22 +3,22 @@ public import HTTPSemantics
 import Libevent
 public import Telemetry
 
-/// How an exchange with an origin failed: where, why, and what may be done about it.
+/// How an exchange with an origin failed: in which step, why, and whether the request may be sent again.
 public struct UpstreamError: Error, Sendable, CustomStringConvertible {
-    /// Where in the exchange, and in which way.
+    /// The step of the exchange that failed, and the kind of failure.
     public let failure: UpstreamFailure
-    /// Why, where more is known.
+    /// The reason, if more is known.
     public let reason: Reason?
-    /// For people: what the system or the parser said, and of which address. Goes to the log, not to clients.
+    /// For people: the message of the system or of the parser, and the address. Goes to the log, not to clients.
     public let detail: String
-    /// The connection was closed before a byte of a response, so nobody has seen one. Whether the request may be sent
-    /// once more is decided by who asks.
+    /// Whether the connection was closed before a byte of a response, so that no client has seen one. The exchange
+    /// decides whether the request may be sent once more.
     let closedBeforeResponse: Bool
-    /// The response broke the rules of its framing, so that what came of it before may be wrong too.
+    /// Whether the response broke a syntax rule or a limit, so that its bytes received before may be wrong too.
     public let isMalformed: Bool
-    /// The address that was tried last, as text; empty when none was.
+    /// The address that was tried last, as text; empty if none was tried.
     public internal(set) var server = ByteSlice.empty
-    /// From when the origin was asked to the failure, in nanoseconds; set by whoever asked.
+    /// The time from the request to the failure, in nanoseconds; set by the caller of the exchange.
     public var duration: UInt64?
 
     public init(
@@ -32,9 +32,9 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
         self.isMalformed = isMalformed
     }
 
-    /// What the system says, and what it means at a Unix socket.
+    /// The system's message, with advice if access to a Unix socket is forbidden.
     init(cannotConnectTo address: SocketAddress, _ error: SystemError) {
-        // Which call failed is what the failure is called after.
+        // `UpstreamFailure.connect` already names the call that failed.
         var detail = "\(address): \(error.message)"
         if error.isForbidden, case .unix = address {
             detail +=
@@ -45,14 +45,15 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
 
     public var description: String { detail.isEmpty ? "\(failure.name)" : "\(failure.name): \(detail)" }
 
-    /// The rule of its syntax that a malformed response breaks.
+    /// The syntax rule that a malformed response breaks.
     public var brokenRule: MessageSyntaxError.Reason? { if case .syntax(let rule) = reason { rule } else { nil } }
 
-    /// The word for it in `detail`: which rule a malformed response breaks, or where the exchange failed.
+    /// The fixed word for the error in the `detail` of `Cache-Status`: the rule that a malformed response breaks, or
+    /// the failed step.
     public var word: StaticString { reason?.name ?? failure.name }
 
-    /// What a client is told when nothing better can be served (RFC 9110 §15.6): what RFC 9209 recommends for
-    /// `proxyError`.
+    /// The status for the client if no stored response can be served (RFC 9110 §15.6): the one that RFC 9209 recommends
+    /// for `proxyError`.
     public var status: Status { proxyError.recommendedStatus }
 
     /// The failure in the words of `Proxy-Status` (RFC 9209 §2.3).

@@ -2,29 +2,29 @@ public import Bytes
 public import Libevent
 public import Telemetry
 
-/// One loop's connections to one origin: which server is next, and which connections are idle.
+/// One loop's connections to one origin. The pool chooses the next server and keeps the idle connections.
 ///
-/// Confined to its loop. Idle connections are used last in, first out: the one used last is the least likely to be
-/// dead, and surplus ones grow old and close. A request that cannot be sent twice takes none that may be closing
-/// (`ServerPatience`). A connection to an address that its server's name no longer has is not used again; each of those
-/// that it has is used in turn, with connections of its own.
+/// Confined to its loop. Idle connections are used last in, first out: the connection used last is the least likely to
+/// be dead, and surplus connections grow old and close. A request that cannot be sent twice takes no connection that
+/// may be closing (`ServerPatience`). A connection to an address that its server's name no longer has is not used
+/// again. The present addresses of a name are used in turn, each with connections of its own.
 public final class UpstreamPool {
-    /// How often the addresses of names are asked for again while connections are used, in nanoseconds. No name server is
-    /// asked before their time is over.
+    /// The interval, in nanoseconds, at which names are looked up again while connections are used. Addresses that are
+    /// still fresh are not looked up.
     private static let lookInterval = NameTimes.shortest
 
     private struct Server {
-        /// Whether it is given by a name.
+        /// Whether the server is given by a name.
         let isNamed: Bool
-        /// What its name resolved to; none where it has no name.
+        /// The addresses to which the server's name resolved; none if it has no name.
         var addresses: ServerAddresses
-        /// The one that became idle last is the last.
+        /// The idle connections; the one that became idle last is the last.
         var idle: [UpstreamConnection] = []
-        /// How long it keeps idle ones open.
+        /// How long the server keeps idle connections open.
         var patience = ServerPatience()
-        /// Connections that are open, idle ones included.
+        /// The number of open connections, idle ones included.
         var open = 0
-        /// The same by address, of a server with a name.
+        /// The number of open connections by address, for a server with a name.
         var openTo: [SocketAddress: Int] = [:]
 
         mutating func count(_ change: Int, to address: SocketAddress) {
@@ -37,13 +37,13 @@ public final class UpstreamPool {
 
     /// The settings of the origin.
     public let settings: UpstreamSettings
-    /// The loop on which everything of the pool happens.
+    /// The loop of the pool.
     public let loop: EventLoop
-    /// Where its connections are counted: those of the loop.
+    /// The metrics of the loop, which count the pool's connections.
     public let metrics: LoopMetrics
-    /// Where its exchanges are counted: those of the origin on the loop.
+    /// The metrics of the origin on the loop, which count the pool's exchanges.
     let upstreamMetrics: UpstreamMetrics
-    /// Connections that have brought a response's head, or a part of one.
+    /// Connections that have received a response's head, or a part of one.
     let round: SocketRound
     private let buffers: BufferStock
     private let isMemoryShort: () -> Bool
@@ -56,17 +56,18 @@ public final class UpstreamPool {
     private let onConnection: (SocketAddress, ConnectionNews) -> Void
     private let servers: Exclusive<[Server]>
     private var idleCount = 0
-    /// Whether any server has had several addresses: otherwise nobody needs to look.
+    /// Whether any server has had several addresses: until then, addresses need no turns.
     private var hasSeveralAddresses = false
-    /// When the names are asked for again, in nanoseconds of the loop's clock.
+    /// When the names are looked up again, in nanoseconds of the loop's clock.
     private var looksAgainAt = Int64.max
-    /// Keeps no connection any more: those in use are closed after their exchange.
+    /// Whether the pool was retired: it keeps no connection any more, and connections in use are closed after their
+    /// exchange.
     private(set) var isRetired = false
 
-    /// - Parameters: `resolver`, `buffers` and `metrics` are the loop's, `names` is shared by all loops. While
-    ///   `isMemoryShort`, responses are read in small pieces, since they may have to wait. `firstServer` is asked first
-    ///   (`ServerBalance`). `onNews` and `onConnection`, of each that is opened or closed, are called on the
-    ///   loop.
+    /// - Parameters: `resolver`, `buffers` and `metrics` are the loop's; `names` is shared by all loops. While
+    ///   `isMemoryShort` is true, responses are read in small pieces, since they may have to wait. `firstServer` is
+    ///   asked first (`ServerBalance`). `onNews` is called on the loop, and so is `onConnection` for each connection
+    ///   that is opened or closed.
     public init(
         _ settings: UpstreamSettings, on loop: EventLoop, resolver: Resolver, names: NameResolution,
         buffers: BufferStock, isMemoryShort: @escaping () -> Bool = { false }, metrics: LoopMetrics,
@@ -96,13 +97,13 @@ public final class UpstreamPool {
         servers = Exclusive(settings.servers.map { Server(isNamed: $0.address == nil, addresses: addresses) })
     }
 
-    /// Closes every idle connection, and keeps none any more: the pool is going away.
+    /// Closes every idle connection, and keeps none any more. Called when the pool is no longer used.
     public func retire() {
         isRetired = true
         for connection in servers.use({ $0.flatMap(\.idle) }) { connection.end(.outOfUse) }
     }
 
-    // Calls, not properties: what is reached through two objects is retained at each use.
+    // Methods, not properties: an object that is reached through two others is retained at each use.
 
     /// An empty buffer to read into.
     @inline(never)
@@ -112,7 +113,7 @@ public final class UpstreamPool {
     @inline(never)
     func takeBack(_ buffer: ByteBuffer) { buffers.takeBack(buffer) }
 
-    /// - Parameter duration: nanoseconds that it took.
+    /// - Parameter duration: how long connecting took, in nanoseconds.
     func opened(_ connection: UpstreamConnection, after duration: UInt64) {
         metrics.add(.upstreamConnects)
         upstreamMetrics.add(.connect, duration)
@@ -128,23 +129,23 @@ public final class UpstreamPool {
 
     func countResponse(_ status: StatusClass) { upstreamMetrics.add(.responses(status)) }
 
-    /// - Parameter duration: nanoseconds from when its request had been sent.
+    /// - Parameter duration: the nanoseconds since the request had been sent.
     @inline(never)
     func countFinalResponse(_ status: StatusClass, after duration: UInt64) {
         upstreamMetrics.add(.responses(status))
         upstreamMetrics.add(.firstByte, duration)
     }
 
-    /// An idle connection to `server`, if there is one that will do.
+    /// Takes an idle connection to `server` that the request may use, if there is one.
     /// - Parameters:
-    ///   - address: the one whose turn it is; `nil`: the server has no choice of them.
-    ///   - mayRepeat: whether the request that it is for goes out once more, should the connection be dead.
+    ///   - address: the address whose turn it is; `nil`: the server has no choice of addresses.
+    ///   - mayRepeat: whether the request is sent again if the connection is dead.
     func takeIdle(server: Int, at address: SocketAddress? = nil, mayRepeat: Bool) -> UpstreamConnection? {
         guard idleCount > 0 else { return nil }
         let now = loop.now
         if now >= looksAgainAt { lookAgain() }
         let connection = servers.use { servers -> UpstreamConnection? in
-            // Where that one is too old, so are the others.
+            // If this connection is too old, so are the others.
             var place = servers[server].idle.count - 1
             if let address { place = servers[server].idle.lastIndex { $0.address == address } ?? -1 }
             guard place >= 0 else { return nil }
@@ -152,7 +153,8 @@ public final class UpstreamPool {
             guard now < last.deadline.time else { return nil }
             let idle = now - last.idleSince
             guard mayRepeat || idle < servers[server].patience.trusted(saysTime: last.saysTime) else {
-                // Not taken, but still open: where nothing else is asked, only that tells that it may last longer.
+                // Not taken, but still open. If the server gets only requests that cannot be sent twice, no other
+                // observation shows that its connections may last longer.
                 if !last.isKnownOpen { servers[server].patience.noteOpen(after: idle) }
                 last.isKnownOpen = true
                 return nil
@@ -164,8 +166,9 @@ public final class UpstreamPool {
         return connection
     }
 
-    /// A connection that had been idle for `idle` nanoseconds was still open then, or was closed by its server.
-    /// - Parameter metRequest: whether a request was sent on it by then.
+    /// Notes that a connection that had been idle for `idle` nanoseconds was still open then, or was closed by its
+    /// server.
+    /// - Parameter metRequest: whether a request had been sent on the connection by then.
     func noteIdle(_ idle: Int64, of server: Int, wasClosed: Bool, metRequest: Bool = false) {
         servers.use {
             if wasClosed {
@@ -176,7 +179,7 @@ public final class UpstreamPool {
         }
     }
 
-    /// Keeps a connection for the next exchange, when there is room.
+    /// Keeps a connection for the next exchange, if there is room and its address is still in use.
     func keep(idle connection: UpstreamConnection) -> Bool {
         guard !isRetired, idleCount < settings.maxIdleConnections else { return false }
         let isKept = servers.use { servers in
@@ -200,14 +203,14 @@ public final class UpstreamPool {
         if isThere { idleCount -= 1 }
     }
 
-    /// Which server is to be asked.
-    /// - Parameter others: those that the same request asked in vain.
+    /// The server to ask.
+    /// - Parameter others: servers that the same request asked in vain.
     func nextServer(besides others: [Int]) -> ServerBalance.Pick {
         let now = loop.now
         return balance.use { $0.pick(at: now, besides: others) }
     }
 
-    /// The exchange that was chosen to try a server ended without a word from it.
+    /// Notes that the exchange that was chosen to try a server ended without a verdict.
     func undecided(server: Int, tryBegan began: Int64) {
         let now = loop.now
         balance.use { $0.undecided(server, tryBegan: began, at: now) }
@@ -225,14 +228,14 @@ public final class UpstreamPool {
 
     // MARK: Addresses of a server that has several
 
-    /// The one whose turn it is; `nil` where there is no choice.
+    /// The address whose turn it is; `nil` if there is no choice.
     func nextAddress(of server: Int) -> ServerAddresses.Turn? {
         guard hasSeveralAddresses else { return nil }
         let now = loop.now
         return servers.use { $0[server].addresses.next(at: now) }
     }
 
-    /// All of them, in the order in which to try them.
+    /// All addresses, in the order in which to try them.
     func addresses(of server: Int, from turn: SocketAddress) -> [SocketAddress] {
         let now = loop.now
         return servers.use { $0[server].addresses.order(from: turn, at: now) }
@@ -246,8 +249,8 @@ public final class UpstreamPool {
     }
 
     /// - Parameters:
-    ///   - isCertain: no connection could be made, or one to another address that began later was there sooner.
-    ///   - error: what is told of it; `nil`: nothing.
+    ///   - isCertain: whether no connection could be established, or a later attempt to another address was faster.
+    ///   - error: the error to report; `nil`: report none.
     func failed(server: Int, at address: SocketAddress, isCertain: Bool, _ error: UpstreamError?) {
         let now = loop.now
         let isNews = servers.use { $0[server].addresses.failed(address, isCertain: isCertain, at: now) }
@@ -260,7 +263,7 @@ public final class UpstreamPool {
         servers.use { $0[server].addresses.undecided(turn.address, tryBegan: began, at: now) }
     }
 
-    /// How this loop finds each server.
+    /// The state of each server, as this loop sees it.
     public var serverStates: [ServerState] {
         let now = loop.now
         return settings.servers.indices.map { server in
@@ -280,19 +283,20 @@ public final class UpstreamPool {
         }
     }
 
-    /// The addresses of a server: remembered, looked up, or by joining a look-up in flight.
+    /// The addresses of a server: remembered, looked up, or taken from a look-up in flight.
     func resolve(server: Int, _ completion: @escaping (Result<[SocketAddress], UpstreamError>) -> Void) {
-        // Not weak: that would make every reference to the pool slow. It is held no longer than a look-up takes.
+        // `self` is not captured weakly, since that would make every reference to the pool slow. A look-up holds the
+        // pool no longer than the look-up takes.
         names.addresses(of: settings.servers[server], longest: settings.resolveTTL.nanoseconds, on: resolver) {
             [self] result in
-            // Where nothing is known any more, not even what was known before, the name has no address.
+            // A failure means that no address of the name is known any more, not even a former one.
             learn((try? result.get()) ?? [], of: server)
             completion(result)
         }
     }
 
-    /// Asks for the names that have connections again, beside the requests: those go on with what is known until an
-    /// answer comes, if one does.
+    /// Looks up again, beside the requests, the names that have addresses. The requests use the known addresses until
+    /// an answer comes, if one does.
     public func lookAgain() {
         guard looksAgainAt != .max else { return }
         looksAgainAt = loop.now + Self.lookInterval
@@ -312,12 +316,12 @@ public final class UpstreamPool {
     }
 }
 
-/// What became of a server, as one loop sees it.
+/// An event of a server, as one loop sees it.
 public enum ServerNews {
-    /// After `maxFailures` in a row, the last of which is this one. Told once, until it is back.
+    /// The server had `maxFailures` in a row, the last with this error. Reported once, until the server is back.
     case isFailing(UpstreamError)
     case isBack
-    /// Of a server that has other addresses. Told once, until it is back.
+    /// An address of a server that has others failed. Reported once, until the address is back.
     case addressIsFailing(SocketAddress, UpstreamError)
     case addressIsBack(SocketAddress)
 }

@@ -1,25 +1,25 @@
 public import Bytes
 public import HTTPSemantics
 
-/// One request as it goes to an origin: the head is ready to send, the content, if any, comes piece by piece.
+/// One request as it is sent to an origin: the head is ready to send, the content, if any, comes piece by piece.
 public struct UpstreamRequest: Sendable {
     /// How the content is framed (RFC 9112 §6).
     public enum Content: Sendable, Equatable {
         case none
-        /// Sized: pieces go out as they are.
+        /// With `Content-Length`: pieces are sent as they are.
         case length
         /// Pieces are sent as chunks.
         case chunked
     }
 
-    /// Tells what kind of response to expect, and whether it may be sent twice.
+    /// Determines the framing of the response, and whether the request may be sent twice.
     public let method: Method
     /// Request line, fields and the empty line.
     public let head: ByteSlice
     public let content: Content
-    /// The client asked to switch protocols (RFC 9110 §7.8): a 101 makes the connection a tunnel.
+    /// Whether the client asked to switch protocols (RFC 9110 §7.8): a 101 makes the connection a tunnel.
     public let asksForUpgrade: Bool
-    /// Whether a 304 may be the answer: it is one to conditions only (RFC 9110 §15.4.5).
+    /// Whether a 304 may answer the request: it answers only a conditional request (RFC 9110 §15.4.5).
     public let mayBeNotModified: Bool
 
     public init(
@@ -33,15 +33,16 @@ public struct UpstreamRequest: Sendable {
         self.mayBeNotModified = mayBeNotModified
     }
 
-    /// Whether it may go out a second time when a connection was closed before it brought a response (RFC 9110 §9.2.2).
-    /// - Parameter keepsContent: whether its content is kept for that.
+    /// Whether the request may be sent a second time if a connection was closed before it brought a response (RFC 9110
+    /// §9.2.2).
+    /// - Parameter keepsContent: whether the request's content is kept for that.
     func mayBeSentAgain(keepsContent: Bool) -> Bool { method.isIdempotent && isHeld(keepsContent: keepsContent) }
 
-    /// Whether content that is all here is kept to go out again: only of a safe request, which does no harm wherever it
-    /// was acted on.
+    /// Whether content that has arrived completely is kept to be sent again. Only the content of a safe request is
+    /// kept: such a request does no harm, even if a server acted on it before.
     var repeatsContent: Bool { method.isSafe && !asksForUpgrade }
 
-    /// Whether all of it is here: content that was streamed through cannot be sent again, nor what a client sends behind
-    /// its wish to switch protocols.
+    /// Whether all of the request is here. Content that was streamed through cannot be sent again, nor bytes that a
+    /// client sends behind a request for another protocol.
     func isHeld(keepsContent: Bool) -> Bool { (content == .none || keepsContent) && !asksForUpgrade }
 }
