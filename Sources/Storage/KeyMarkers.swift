@@ -67,7 +67,7 @@ public struct KeyMarkers: Sendable, Equatable {
 
     static let mostCharge = Charge.markers + Kind.allCases.count * Charge.marker
 
-    // MARK: - What holds
+    // MARK: - Markers that hold
 
     /// The advice for a request with or without `Authorization`.
     func advice(at now: Moment, hasAuthorization: Bool) -> Advice {
@@ -128,7 +128,8 @@ extension NotSharedReason {
         }
     }
 
-    /// Whether each request may still validate the stored responses for itself: these reasons do not rule that out.
+    /// Whether each request may still validate the stored responses for itself. A reason for which this is true does
+    /// not rule that out.
     fileprivate var allowsValidation: Bool {
         switch self {
         case .noCache, .mustRevalidate, .prohibited(.authorization): true

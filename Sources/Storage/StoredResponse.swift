@@ -158,7 +158,7 @@ public final class StoredResponse: Sendable {
     /// The trailer section, if the body is complete and had one.
     public var trailers: ByteSlice? { looseBody?.trailers }
 
-    // MARK: - What it is for
+    // MARK: - Variant and groups
 
     /// The requests that the response answers; `nil` if the response does not vary.
     public var variant: Variant? { extras?.variant }

@@ -8,7 +8,7 @@ import Libevent
 /// either ends.
 ///
 /// ```
-/// open ─client connection ends→ closed: the idle ones are closed at once, one in use after its exchange
+/// open ─client connection ends→ closed: idle connections end at once, a connection in use after its exchange
 /// ```
 public final class BoundConnections {
     /// The most idle connections of one client connection: one to each of a few origins.

@@ -13,7 +13,7 @@ import Telemetry
 ///                └──next server, or closed before a response──────┘
 /// resolving ─next server→ resolving
 /// connecting ─next address→ connecting        connecting ─next server→ resolving
-///            (once the one before failed, or beside it once that has had its time)
+///            (after the previous one failed, or beside it after `AddressRace.delay`)
 /// connecting ─full Unix socket→ waitingForRoom ─after a moment→ connecting
 /// any ─error→ failing ─the handler is told→ ended        any ─cancel→ ended
 /// ```

@@ -4,7 +4,7 @@
 /// ```
 /// unknown ─closed→ known (shortest)           ─closed sooner→ known (shorter)
 /// known ─closed under a request, though trusted→ nothing is trusted (0) ─enough in a row that lasted→ unknown
-/// known ─enough in a row that lasted twice as long→ known (the shortest of those that were closed), or unknown
+/// known ─enough in a row lasted twice as long→ known (the shortest of them that was closed), or unknown
 /// ```
 ///
 /// The second line is for a server that was restarted, which closes its connections at any age, and for a server whose
