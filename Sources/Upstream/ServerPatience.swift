@@ -7,7 +7,7 @@
 /// known ─enough in a row lasted twice as long→ known (the shortest of them that was closed), or unknown
 /// ```
 ///
-/// The second line is for a server that was restarted, which closes its connections at any age, and for a server whose
+/// The last line is for a server that was restarted, which closes its connections at any age, and for a server whose
 /// settings changed. A value without I/O; times are in nanoseconds. Each server has its own.
 struct ServerPatience {
     /// How long a connection may have been idle, for a server of which no close was seen: servers that close idle

@@ -183,8 +183,11 @@ public final class UpstreamPool {
     func keep(idle connection: UpstreamConnection) -> Bool {
         guard !isRetired, idleCount < settings.maxIdleConnections else { return false }
         let isKept = servers.use { servers in
-            let server = servers[connection.server]
-            if server.isNamed, !server.addresses.all.contains(connection.address) { return false }
+            if servers[connection.server].isNamed,
+                !servers[connection.server].addresses.all.contains(connection.address)
+            {
+                return false
+            }
             servers[connection.server].idle.append(connection)
             return true
         }
