@@ -264,7 +264,8 @@ enum KeyTable {
             "max-variants", \.storage.maxVariants, .integer(1...4096),
             """
             Maximum number of responses stored for one URL that differ in the request fields that `Vary` names. \
-            Beyond it the least used goes. Each that is stored costs time in proportion to it.
+            Beyond this number the least used response is removed. Storing one takes time in proportion to the \
+            number already stored.
             """),
         Key(
             "streaming-window", \.storage.streamingWindow, .size(GrowingBody.smallestWindow...1 << 30),
