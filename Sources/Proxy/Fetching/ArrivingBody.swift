@@ -1,14 +1,15 @@
 import HTTPSemantics
 
-/// What a fetch knows of the body that it fills: how much of it is kept, how long it is to be, and what it waits for.
+/// The state of the body that a fetch fills: how much of it is kept, how long it will be, and why its origin is held
+/// back.
 struct ArrivingBody {
-    /// How much is kept.
+    /// How much of the body is kept.
     enum Keeping {
-        /// All of it: it will be stored.
+        /// All of it, to be stored once complete.
         case stored
-        /// All of it, for those who come late.
+        /// All of it, for late joiners.
         case forSharing
-        /// What its readers still need.
+        /// Only the bytes that its readers still need.
         case window
 
         var isWhole: Bool {
@@ -19,7 +20,7 @@ struct ArrivingBody {
         }
     }
 
-    /// Whether it goes on, or what its origin waits for.
+    /// Whether the body flows, or what its origin waits for.
     ///
     /// ```
     /// flowing ⇄ waitingForReaders
@@ -28,21 +29,21 @@ struct ArrivingBody {
     private enum Flow {
         case flowing
         case waitingForReaders
-        /// There was no memory for what had come.
+        /// There was no memory for the bytes received.
         /// - since: a nanosecond of the loop's clock.
         case waitingForMemory(since: Int64)
-        /// What had come is offered once more, and may find memory.
-        /// - isItsTurn: it was among the first of those who wait, and may take memory before the others.
+        /// The bytes received are offered once more, and may find memory.
+        /// - isItsTurn: whether the body was among the first in the memory line, and may take memory before the others.
         case trying(since: Int64, isItsTurn: Bool)
     }
 
     private(set) var keeping: Keeping
-    /// In bytes; `nil` where it is not announced.
+    /// The length in bytes; `nil` if it is not announced.
     let length: Int?
-    /// What it is of the representation, where a part was asked for and came.
+    /// The part of the representation that the content is, if a range was requested and a part came.
     let part: ReceivedPart?
     private var flow = Flow.flowing
-    /// Whether a timer is set that tries again.
+    /// Whether the timer of the next try is set.
     private var retryIsSet = false
 
     init(_ keeping: Keeping = .window, length: Int? = nil, part: ReceivedPart? = nil) {
@@ -51,7 +52,7 @@ struct ArrivingBody {
         self.part = part
     }
 
-    /// Whether the origin waits for its readers, or for memory.
+    /// Whether the origin is held back for readers or for memory.
     var isPaused: Bool {
         switch flow {
         case .flowing, .trying: false
@@ -59,7 +60,8 @@ struct ArrivingBody {
         }
     }
 
-    /// Since when there has been no memory for what had come, in nanoseconds of the loop's clock; `nil` while there is.
+    /// Since when there has been no memory for the bytes received, in nanoseconds of the loop's clock; `nil` if there
+    /// is.
     var waitsForMemorySince: Int64? {
         switch flow {
         case .flowing, .waitingForReaders: nil
@@ -69,7 +71,7 @@ struct ArrivingBody {
 
     var waitsForMemory: Bool { waitsForMemorySince != nil }
 
-    /// Whether it was among the first of those who wait: what comes next may take memory before the others.
+    /// Whether the body was among the first in the memory line: the next bytes may take memory before the others.
     var hasTurn: Bool {
         switch flow {
         case .flowing, .waitingForReaders, .waitingForMemory: false
@@ -77,7 +79,7 @@ struct ArrivingBody {
         }
     }
 
-    /// Whether it is stored once complete, as far as is known by now.
+    /// Whether the response is stored once complete, as far as is known by now.
     var willBeStored: Bool { keeping == .stored }
 
     mutating func stopKeepingWhole() { keeping = .window }
@@ -85,7 +87,7 @@ struct ArrivingBody {
     /// The window of the body's readers is full.
     mutating func waitForReaders() { flow = .waitingForReaders }
 
-    /// What had come is offered once more.
+    /// The bytes received are offered once more.
     mutating func resume() {
         switch flow {
         case .flowing, .trying: break
@@ -94,13 +96,13 @@ struct ArrivingBody {
         }
     }
 
-    /// The body is among the first of those who wait for memory, and what had come is offered once more.
+    /// The body is among the first in the memory line, and the bytes received are offered once more.
     mutating func takeTurn() {
         if let since = waitsForMemorySince { flow = .trying(since: since, isItsTurn: true) }
     }
 
-    /// The body has memory, or wants none any more.
-    /// - Returns: whether it has waited.
+    /// The body has memory, or needs none any more.
+    /// - Returns: whether the body was waiting for memory.
     @discardableResult
     mutating func stopWaitingForMemory() -> Bool {
         guard waitsForMemory else { return false }
@@ -108,7 +110,7 @@ struct ArrivingBody {
         return true
     }
 
-    /// Some of what had come is in memory, and more waits: its time begins anew.
+    /// Some of the bytes received are in memory, and the others wait: the time of the wait begins anew.
     mutating func foundSomeMemory(at now: Int64) {
         switch flow {
         case .flowing, .waitingForReaders: break
@@ -119,13 +121,13 @@ struct ArrivingBody {
 
     enum MemoryWait {
         case setTimer
-        /// One is set already.
+        /// A timer is set already.
         case timerIsSet
         case tooLong
     }
 
-    /// There is no memory for what has come.
-    /// - Parameter patience: nanoseconds that it may last.
+    /// There is no memory for the bytes received.
+    /// - Parameter patience: the longest wait, in nanoseconds.
     mutating func waitForMemory(at now: Int64, patience: Int64) -> MemoryWait {
         let since = waitsForMemorySince ?? now
         flow = .waitingForMemory(since: since)
@@ -135,7 +137,7 @@ struct ArrivingBody {
     }
 
     /// The timer fired.
-    /// - Returns: whether it waits for memory still; by now it may wait for its readers, or not at all.
+    /// - Returns: whether the body still waits for memory; by now it may wait for its readers, or not at all.
     mutating func retryTimerFired() -> Bool {
         retryIsSet = false
         return waitsForMemory

@@ -6,8 +6,8 @@ import Storage
 import Telemetry
 import Upstream
 
-/// The response's body: to its readers as it arrives, and into the store once complete. From `streaming` to the end.
-/// And memory for it: in `awaitingMemory` too.
+/// The response's body: passes it to its readers as it arrives, and puts it into the store once complete. From
+/// `streaming` to the end. Also the wait for memory, which includes `awaitingMemory`.
 extension Fetch {
     func exchange(_ exchange: Exchange, received body: Span<UInt8>) -> BodyIntake {
         progressed(at: worker.now)
@@ -19,30 +19,32 @@ extension Fetch {
         guard state == .streaming, let response, let kept = response.looseBody else { return .taken }
         if let announced = arriving.length {
             let length = kept.length + body.count
-            // These bytes make it whole, and a reader on another loop may tell its client so before this loop goes on.
+            // These bytes complete the body, and a reader on another loop may tell its client so before this loop goes
+            // on.
             if length == announced { fetched?.noteEnd(at: worker.moment) }
-            // More than was announced: nobody can tell which of the bytes are right.
+            // The body is longer than announced: which of the bytes are right is unknown.
             if length > announced {
                 end(.truncated(.origin(.body, nil), keepsPart: false))
                 return .taken
             }
         }
-        // The room in its last piece is its own in any case.
+        // The body may fill the room in its last piece in any case.
         var takesPieces = mayTakeMemory(for: .body)
-        // A small one takes no more than a window would.
+        // A small body takes no more memory than a window would.
         let isSmall = kept.length + body.count <= GrowingBody.smallestWindow
         if keeping.isWhole, !isSmall || !takesPieces {
-            // Who stands in line found not even the reserve for windows: there is memory again.
+            // A body in the memory line had found not even the reserve for windows: there is memory again.
             if worker.shared.store.mayKeepWhole(body.count) {
                 takesPieces = true
             } else if !isSmall {
                 stopKeepingWhole(response, kept, .noRoom)
-                // Perhaps nobody is left who waits for it.
+                // The last client may have left.
                 guard state == .streaming else { return .taken }
             }
         }
         var result = kept.append(body, takingPieces: takesPieces)
-        // Another loop may take what this makes free. With so much it can be appended: this ends.
+        // Retry, since another loop may take the memory just evicted. Terminates: `mostTaken(by:)` bytes always
+        // suffice.
         while takesPieces, result == .noMemory,
             worker.shared.store.makeRoom(bytes: GrowingBody.mostTaken(by: body.count))
         {
@@ -61,7 +63,7 @@ extension Fetch {
         case .noMemory:
             let (taken, isFull) = kept.appendWhatFits(body, takingPieces: takesPieces)
             if isFull {
-                // What is left waits for the readers, and keeps nobody in line waiting.
+                // The remaining bytes wait for the readers, and hold up no fetch in the memory line.
                 stopWaitingForMemory()
                 arriving.waitForReaders()
                 return .refused(after: taken)
@@ -74,10 +76,11 @@ extension Fetch {
         }
     }
 
-    /// Too large, or no memory: from now on only what its readers still need is kept.
+    /// The body is too large, or there is no memory: from now on only the bytes that its readers still need are kept.
     private func stopKeepingWhole(_ response: StoredResponse, _ body: GrowingBody, _ reason: StoreOutcome) {
         if arriving.willBeStored { worker.recorder.count(reason) }
-        // The next one is not said to be stored. Not before the head is out: this one was.
+        // The next response is not announced as stored. Set only after the head was sent: this response was announced
+        // as stored.
         if arriving.willBeStored, reason == .tooLarge, method == .get { remember(.outgrown) }
         operation?.close()
         if keeping.isWhole { pinBeginning(of: response) }
@@ -86,8 +89,8 @@ extension Fetch {
         setMayGoOn(unattended: false)
     }
 
-    /// Those who were served begin one after another, on loops of their own: the beginning of a body that is not kept
-    /// whole stays for the last of them, however far the first has read. The operation is already closed.
+    /// The waiters begin to read one after another, on loops of their own. The beginning of a body that is not kept
+    /// whole stays until the last of them has begun, however far the first has read. The operation is already closed.
     func pinBeginning(of response: StoredResponse) {
         guard let body = response.looseBody, let operation, operation.waiterCount > 1, let cursor = body.attach() else {
             return
@@ -97,24 +100,24 @@ extension Fetch {
 
     // MARK: Memory
 
-    /// Reserves memory for the first of the content that is announced. Of content that is not, nobody knows when it
-    /// will come: there is to be some memory, and it is not taken yet.
-    /// - Returns: false when there is none.
+    /// Reserves memory for the first piece of content with an announced length. The arrival of content without one
+    /// cannot be foreseen: some memory must be available, but is not taken yet.
+    /// - Returns: false if there is no memory.
     func beginBody(of response: StoredResponse) -> Bool {
         guard let body = response.looseBody, arriving.length != 0, method != .head else { return true }
         guard mayTakeMemory(for: .head) else { return false }
         let (store, size) = (worker.shared.store, GrowingBody.firstPiece(expecting: arriving.length))
-        // What comes next may already be there, and is as much as one read takes.
+        // The next bytes may already be there, and are as many as one read takes.
         guard arriving.length != nil else { return store.makeRoom(bytes: GrowingBody.mostTaken(by: 1)) }
         while !body.begin() {
-            // Another loop may take what this makes free.
+            // Another loop may take the memory just evicted.
             guard store.makeRoom(bytes: size) else { return false }
         }
         return true
     }
 
-    /// Hands out what awaits memory, if there is some by now.
-    /// - Returns: false when it awaits it still.
+    /// Hands out the response that awaits memory, if there is some by now.
+    /// - Returns: false if the response still awaits memory.
     private func handOutIfInMemory() -> Bool {
         guard state == .awaitingMemory, let undelivered else { return true }
         guard beginBody(of: undelivered.response) else { return false }
@@ -123,8 +126,8 @@ extension Fetch {
         return true
     }
 
-    /// Other bodies give memory back as their readers go on. This one waits for it no longer than for an origin that
-    /// stands still, and while nobody was told anything, for a moment.
+    /// Other bodies release memory as their readers go on. This fetch waits for memory no longer than for an origin
+    /// that stands still; while no client has been sent anything, only `Worker.headPatience`.
     func waitForMemory() {
         let timeout = request.route.origin.settings.noProgressTimeout.nanoseconds
         let isHead = state == .awaitingMemory
@@ -147,7 +150,7 @@ extension Fetch {
         }
     }
 
-    /// Has the fetch look for memory, on its loop.
+    /// Makes the fetch look for memory, on its loop.
     private var memoryAlarm: @Sendable () -> Void {
         let sleeper = LoopBound(Sleeper(self), on: worker.loop)
         return {
@@ -157,8 +160,8 @@ extension Fetch {
         }
     }
 
-    /// Now and then while it waits for memory. If it is not among the first in line, it only sees whether it has waited
-    /// too long: what came stays where it is.
+    /// Called repeatedly while the fetch waits for memory. A fetch that is not among the first in line only checks
+    /// whether it has waited too long: the bytes received stay where they are.
     private func lookForMemory() {
         let hasFoundSome: Bool
         switch state {
@@ -169,12 +172,12 @@ extension Fetch {
         if hasFoundSome { bodyHasRoom() } else { waitForMemory() }
     }
 
-    /// Whether it may take memory before those in line.
+    /// Whether the fetch may take memory before the others in line.
     private func mayTakeMemory(for need: MemoryLine.Need) -> Bool {
         arriving.hasTurn || worker.shared.memoryLine.letsThrough(memoryPlace, for: need, at: worker.now)
     }
 
-    /// Has a body leave its place if it is among the first: it may try.
+    /// Makes a body that is among the first in line leave its place: it may try.
     private func takeTurn() -> Bool {
         guard mayTakeMemory(for: .body) else { return false }
         memoryPlace = nil
@@ -182,8 +185,8 @@ extension Fetch {
         return true
     }
 
-    /// The fetch has memory, or wants none any more.
-    /// - Returns: whether it has waited.
+    /// The fetch has memory, or needs none any more.
+    /// - Returns: whether the fetch was waiting for memory.
     @discardableResult
     func stopWaitingForMemory() -> Bool {
         guard arriving.stopWaitingForMemory() else { return false }
@@ -191,13 +194,13 @@ extension Fetch {
         return true
     }
 
-    /// A fetch that waits, and is not kept alive by who may wake it.
+    /// A weak reference to a waiting fetch, so that `memoryAlarm` does not keep the fetch alive.
     private final class Sleeper {
         private(set) weak var fetch: Fetch?
         init(_ fetch: Fetch) { self.fetch = fetch }
     }
 
-    /// Not from inside a call of the exchange. By the time it may have found memory after all.
+    /// Ends the fetch later, not from inside a call of the exchange. By then it may have found memory after all.
     private func giveUp() {
         let since = arriving.waitsForMemorySince
         worker.loop.schedule(after: 0) { [weak self] in
@@ -221,14 +224,14 @@ extension Fetch {
     }
 
     func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?) {
-        // It has no content.
+        // The response has no content.
         if let undelivered = takeUndelivered() { handOut(undelivered) }
         guard state == .streaming, exchange === self.exchange, let fetched else { return }
         fetched.noteEnd(at: worker.moment)
         let response = fetched.response
         if let body = response.looseBody {
             guard arriving.length == nil || method == .head || arriving.length == body.length else {
-                // Never a clean end for less, or more, than was announced.
+                // A response with less or more content than announced never gets a clean end.
                 return end(.truncated(.origin(.body, nil), keepsPart: false))
             }
             let head = response.head
@@ -237,7 +240,8 @@ extension Fetch {
                     StoredFields.trailers($0, of: head.view, facts: response.facts, policy: request.route.policy)
                 })
         }
-        // Into the store before it leaves the in-flight table: every look-up must find it in one of them.
+        // Store the response before its operation leaves the in-flight table: every look-up must find the response in
+        // one of them.
         if mayBeStoredByNow, let part = arriving.part {
             store(part: part.range, of: part.length, from: response)
         } else if mayBeStoredByNow {
@@ -255,11 +259,11 @@ extension Fetch {
 
     // MARK: Into the store
 
-    /// Whether what arrived goes into the store. Not as `willBeStored`, which is what the head came to: a reload may
-    /// have come since, by whose settings the leader's request goes past the cache.
+    /// Whether the response goes into the store. Differs from `willBeStored`, which the head decided: a reload may have
+    /// come since, by whose settings the leader's request goes past the cache.
     private var mayBeStoredByNow: Bool { arriving.willBeStored && !hasPassCookieByNow }
 
-    /// The part that was fetched, or as much of it as arrived.
+    /// Stores the part that was fetched, or as much of it as arrived.
     private func store(part range: Range<Int>, of length: Int?, from response: StoredResponse) {
         let arrived = response.bodyToFollow()
         let body =
@@ -276,8 +280,8 @@ extension Fetch {
                 stored, bringing: range, under: storeKey, generation: placement.storeGeneration, requestTime: sentAt))
     }
 
-    /// The body broke off, or nobody wants the rest. Under a strong entity tag what is there may be completed later
-    /// (RFC 9111 §3.3).
+    /// Keeps the bytes received of a body that broke off, or whose last client left. Under a strong entity tag they may
+    /// be completed later (RFC 9111 §3.3).
     func keepWhatArrived(of response: StoredResponse) {
         let policy = request.route.policy
         guard mayBeStoredByNow, method == .get, policy.storesPartialContent, response.facts.status == .ok,
@@ -291,7 +295,8 @@ extension Fetch {
         store(part: first..<first + arrived, of: length, from: response)
     }
 
-    /// What was stored for the URL alone is older than what is now stored for it and others, but would be found first.
+    /// A response stored under the URL's own key is older than the one now stored for this URL and others, but look-ups
+    /// would find it first.
     private func dropFormer() {
         guard isElsewhere || request.isUnderVariation, storeKey != request.sentKey,
             let former = worker.shared.store.resource(request.sentKey), former.count > 0
@@ -300,10 +305,10 @@ extension Fetch {
     }
 }
 
-/// There was no memory for the content of a response, and nobody was told anything of it: who waits for it gets what a
-/// request gets for which nothing may be fetched. Nothing stale, since the origin has answered.
+/// There was no memory for the content of a response, and no client was sent any of it. A waiter gets the same answer
+/// as a request that may not start a fetch at a limit, but no stale response, since the origin has answered.
 struct NoMemory: Error {
-    /// The server that sent it.
+    /// The server that sent the response.
     let server: ContactedServer
     let status: Status?
 

@@ -6,8 +6,8 @@ import Storage
 import Telemetry
 import Upstream
 
-/// What the origin answers with: what is in the store already, a part, or a response of its own; or that it does not
-/// answer. From `asking` to `streaming`, or to the end.
+/// Handles the head of the origin's response, which confirms a stored response, brings a part or is a response of its
+/// own; or the origin's failure. From `asking` to `streaming`, or to the end.
 extension Fetch: ExchangeHandler {
     func exchange(_ exchange: Exchange, interim head: borrowing ReceivedHead) {
         progressed(at: worker.now)
@@ -19,8 +19,8 @@ extension Fetch: ExchangeHandler {
         buffer.appendLineEnd()
         let interim = buffer.copied()
         leader?.fetch(self, received: interim)
-        // If it sets a cookie, or answers a request with credentials or fields of its own, it goes to the leader only:
-        // nobody knows yet who may share the final response.
+        // An interim response that sets a cookie, or answers a request with credentials or fields of its own, goes to
+        // the leader only: which clients may share the final response is not yet known.
         if plan.isShared, !head.fields.contains(.setCookie), !request.hasAuthorization, !request.isPeculiar {
             operation?.interims.append(interim)
         }
@@ -50,7 +50,7 @@ extension Fetch: ExchangeHandler {
             revalidation.freshen(fromHead: head.fields, facts, contentLength: head.head.contentLength)
         }
         let decision = settle(head, facts, policy)
-        // Between two events an origin has nothing to say.
+        // An origin of an event stream may be silent between two events.
         if facts.contains(.isIncremental) { exchange.allowSilence(worker.timeouts.tunnel) }
         if method == .get, plan.stored != nil || plan.parts != nil {
             revalidation.forbidStaleUse(
@@ -73,20 +73,21 @@ extension Fetch: ExchangeHandler {
         buffer.appendLineEnd()
         if let content = head.content { buffer.append(content) }
         let leader = leader
-        // The slot of the origin's limit is free again: a tunnel is bounded by the client connections.
+        // The slot of the origin's limit is free again: the number of tunnels is bounded by that of the client
+        // connections.
         end(.upgraded)
         if let leader { leader.fetch(self, upgradedTo: connection, head: buffer) } else { connection.closeTunnel() }
     }
 
     func exchange(_ exchange: Exchange, failedWith error: UpstreamError) {
         worker.notices.upstreamFailed(error, of: request)
-        // Not one whose 304 was taken, while another exchange asks.
+        // Ignore an exchange whose 304 was taken, while another exchange asks.
         guard exchange === self.exchange else { return }
         switch state {
         case .asking, .awaitingMemory:
             originFailed(error)
         case .streaming:
-            // What broke the rules of its syntax is not to be trusted at all.
+            // A response that broke the rules of its syntax is not trusted at all.
             end(.truncated(.origin(error.failure, error.brokenRule), keepsPart: !error.isMalformed))
         case .new, .over:
             break
@@ -97,7 +98,7 @@ extension Fetch: ExchangeHandler {
 
     // MARK: What is stored is the answer
 
-    /// What an answer does to what is stored.
+    /// The rules for applying the origin's answer to the stored responses.
     var revalidation: Revalidation {
         Revalidation(
             request: request, plan: plan, requestTime: sentAt, generation: placement.generation,
@@ -108,13 +109,14 @@ extension Fetch: ExchangeHandler {
     private func receivedNotModified(_ head: borrowing ReceivedHead, at now: Moment) {
         let requestFields = request.fields
         if conditions == .storedAndClients, head.fields.entityTag == nil {
-            // It names none of the tags asked about: ask without the client's, so that there is no doubt whose it is.
+            // The 304 names none of the tags sent: ask again without the client's tags, so that the 304 is certain to
+            // be about a stored response.
             ask(.stored)
         } else if let freshened = revalidation.freshened(
             byNotModified: head.fields, responseTime: now, clientIsAsked: conditions == .storedAndClients)
         {
-            // By its new fields the leader's own conditions may come out otherwise, and it wants more than the parts
-            // that are stored, or the whole: by what is stored now, another look-up asks for that.
+            // The new fields may change the outcome of the leader's own conditions, and the leader may want more than
+            // the stored parts, or the whole: another look-up, which finds the updated response, asks for that.
             guard (freshened.leaderResponse ?? freshened.response).hasEverything(wantedBy: request) else {
                 return end(.released)
             }
@@ -124,14 +126,14 @@ extension Fetch: ExchangeHandler {
         } else if conditions == .storedAndClients, ClientConditions.isConfirmed(requestFields.view, by: head.fields) {
             answerLeader(with: head, at: now)
         } else {
-            // It is about nothing that is stored here (RFC 9111 §4.3.4): ask for the whole.
+            // The 304 selects no stored response (RFC 9111 §4.3.4): ask for the whole.
             ask(.none)
         }
     }
 
-    /// RFC 9111 §4.3.2: the client that led, and nobody else, has what the origin would send. It gets the 304; those
-    /// who joined go on waiting for the whole, which is asked for at once, without conditions, and once however many
-    /// they are.
+    /// RFC 9111 §4.3.2: only the client that led has the representation that the origin would send. It gets the 304.
+    /// The joined requests go on waiting for the whole, which is asked for at once, without conditions, and once
+    /// however many they are.
     private func answerLeader(with head: borrowing ReceivedHead, at now: Moment) {
         guard let operation else { return }
         let policy = request.route.policy
@@ -163,9 +165,9 @@ extension Fetch: ExchangeHandler {
 
     /// Ends with a response that is already complete.
     /// - Parameters:
-    ///   - leaderResponse: `nil` where the leader gets what all get.
-    ///   - isStored: whether it was put into the store as it is.
-    ///   - isForOthers: whether those who wait with the leader might have it.
+    /// - leaderResponse: `nil` where the leader gets the same response as the others.
+    /// - isStored: whether the response was put into the store as it is.
+    /// - isForOthers: whether the waiters beside the leader might have the response.
     private func answer(
         with stored: StoredResponse, forLeader leaderResponse: StoredResponse? = nil, source: FetchedResponse.Source,
         status: Status?, isStored: Bool = false, isForOthers: Bool = true
@@ -176,16 +178,16 @@ extension Fetch: ExchangeHandler {
             isForOthers
             ? stored.facts.sharing(answering: asked, policy: request.route.policy)
             : .nobody(.prohibited(.authorization))
-        // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; and the 304 may have made it
-        // private.
+        // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; also, the 304 may have made
+        // the response private.
         let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly }
         if let operation {
             if source == .validated {
                 if stored.facts.contains(.separatesRequests), tellsOthersApart(operation) { rememberSeparation() }
-                // The next crowd does not wait for what only its leader may have.
+                // The next crowd does not wait for a response that only its leader may have.
                 rememberIfUnshareable(stored, sharing)
             }
-            // After the notes, as in `announce`.
+            // After the markers are set, as in `announce`.
             operation.close()
         }
         var circumstances = circumstances(of: stored)
@@ -203,7 +205,7 @@ extension Fetch: ExchangeHandler {
     // MARK: A part
 
     /// Takes the head of a response to a request for a range.
-    /// - Returns: false where it is a response like any other.
+    /// - Returns: false if the response is to be treated like any other.
     private func receivedPart(_ head: borrowing ReceivedHead, of range: ByteRangeSpec, at now: Moment) -> Bool {
         let length = head.head.framing.announcedLength
         guard let part = ReceivedPart(head.fields, status: head.head.status, contentLength: length, asked: range) else {
@@ -211,7 +213,7 @@ extension Fetch: ExchangeHandler {
         }
         let partial = PartialResponse(
             part, head.fields, with: plan.parts, for: request, requestTime: sentAt, responseTime: now)
-        // Before it is settled: a part that is not used teaches nothing of queries.
+        // Before `settle`: a part that is not used teaches no query rules.
         guard partial.hasEverythingWanted else { return rejectPart(head, at: now) }
         let decision = settle(head, partial.facts, request.route.policy, part: part)
         let response = partial.response(
@@ -224,7 +226,7 @@ extension Fetch: ExchangeHandler {
     }
 
     /// The response is not a part that can be used.
-    /// - Returns: whether that is all; false where the leader gets it as it is.
+    /// - Returns: whether the response is dealt with; false if the leader gets it as it is.
     private func rejectPart(_ head: borrowing ReceivedHead, at now: Moment) -> Bool {
         let status = head.head.status
         let facts = ResponseFacts(
@@ -241,14 +243,14 @@ extension Fetch: ExchangeHandler {
             }
             return false
         }
-        // A whole that is encoded says nothing of parts that are not, which others may read.
+        // An encoded whole response says nothing of unencoded parts, which other clients may accept.
         let isOfOtherCoding = status == .ok && !request.varyRule(head.fields, facts).hasSameCodings(as: parts.varyRule)
         if status == .ok && !isOfOtherCoding || status == .partialContent || status == .rangeNotSatisfiable {
             revalidation.dropParts(after: facts)
         }
         guard status == .partialContent || status == .rangeNotSatisfiable else { return false }
-        // It must not be mixed with what was stored, and is not all that the leader wants: all look up again, with
-        // nothing stored; or past what stays there for others.
+        // The response must not be combined with the stored parts, and is not all that the leader wants: all requests
+        // look up again. They find no stored parts, or pass by the parts that stay for others.
         if !speaksForOthers { remember(.prohibited(.authorization)) }
         end(.released)
         return true
@@ -256,7 +258,7 @@ extension Fetch: ExchangeHandler {
 }
 
 extension UpstreamError {
-    /// What this means to a stored response that might stand in (RFC 9111 §4.2.4).
+    /// The kind of failure that decides whether a stored response may stand in (RFC 9111 §4.2.4).
     var originFailure: OriginFailure {
         switch failure {
         case .connectTimeout, .sendTimeout, .headTimeout, .bodyTimeout: .timeout

@@ -4,14 +4,14 @@ import Libevent
 import Storage
 import Upstream
 
-/// A response that the origin sent, from its head: what is decided about it, and what those who wait are given.
+/// Builds the response from the head that the origin sent: the decision about it, and the object that the waiters get.
 extension Fetch {
-    /// Decides on a response that those who wait will get, and writes down what follows: nowhere else does a head
-    /// settle the key that the response belongs under, what is learnt of its path's queries, and what its body is to
-    /// be. Once for each exchange whose response is used.
+    /// Decides on a response that the waiters will get, and records the consequences. Only this method settles, from a
+    /// head, the key that the response belongs under, the query rules learnt for its path, and how its body is kept.
+    /// Called once for each exchange whose response is used.
     /// - Parameters:
-    ///   - facts: of the response as it would be stored.
-    ///   - part: what it is of the representation, where a part was asked for and came.
+    /// - facts: the facts of the response as it would be stored.
+    /// - part: the part of the representation that the content is, if a range was requested and a part came.
     func settle(
         _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, part: ReceivedPart? = nil
     ) -> HeadDecision {
@@ -30,11 +30,11 @@ extension Fetch {
         return decision
     }
 
-    /// - Returns: why it is not stored after all.
+    /// - Returns: the reason if the response is not stored after all.
     private func chooseStoreKey(by fields: FieldView, willBeStored: Bool) -> NotStoredReason? {
-        // Nearly always.
+        // True of nearly all responses.
         guard fields.contains(.noVarySearch) || request.isUnderVariation else { return nil }
-        // In a local variable nothing watches its exclusive use at run time.
+        // A copy in a local variable avoids the run-time check of exclusive access.
         var placement = placement
         let reason = placement.chooseStoreKey(
             by: fields, for: request, willBeStored: willBeStored, in: worker.shared.store, worker.shared.variations,
@@ -43,20 +43,20 @@ extension Fetch {
         return reason
     }
 
-    /// Whether the whole came for a request for a range, so that all could have their parts of it, or what is stored be
-    /// used; but it is too large to be stored, or for nobody else.
+    /// Whether the whole representation was fetched for a range request, so that all requests could have their parts of
+    /// it, or the stored response be used, but is too large to be stored, or is for the leader only.
     func isWholeInVain(_ decision: HeadDecision) -> Bool {
         !plan.isPass && plan.range == nil && !decision.willBeStored
             && request.fields.present.contains(.range) && request.route.maxRanges > 0
             && (decision.isTooLarge || !decision.sharing.isForSeveral)
     }
 
-    /// The whole is in vain, and what is wanted of it may be small: those who wait ask for that themselves, and for a
-    /// while so does everybody else.
-    /// - Returns: false where the leader, for whom alone it is, would only ask for the same again.
+    /// The whole response is unusable for the waiters, and their ranges may be small: the waiters fetch these
+    /// themselves, and for a while so do all other requests.
+    /// - Returns: false if the response is for the leader alone, which would only send the same request again.
     func releaseAll(because sharing: Sharing) -> Bool {
         let reason: NotSharedReason = if case .nobody(let reason) = sharing { reason } else { .range }
-        // That its client went past the cache says nothing of what others get.
+        // A pass cookie of the leader says nothing of the responses to other requests.
         if reason == .prohibited(.passCookie) { return false }
         guard plan.isShared || (learnsForOthers && !leaderWasReleased && (plan.stored == nil || reason != .noCache))
         else { return false }
@@ -72,8 +72,8 @@ extension Fetch {
         let groups = CacheGroups.of(head.fields, requestTime: sentAt)
         let willBeStored = decision.willBeStored
         let isForLeader = plan.isPass && !willBeStored
-        // A small one that is all here is packed: there is no body to follow. With a head of its own for the leader it
-        // is not: the two share a body.
+        // A small response that is complete is packed: no body follows. One with a separate head for the leader is not
+        // packed, since the two heads share a body.
         if let content = head.content, content.count <= StoredResponse.packedBody, !facts.contains(.excludesFields) {
             let (lines, key) = (worker.scratch, storeKey.bytes)
             lines.removeAll()
@@ -97,13 +97,13 @@ extension Fetch {
             keeping: head.fields, facts: facts, policy: policy, dropping: Self.writtenAnew, isForLeader: isForLeader)
     }
 
-    /// The length is written with each response.
+    /// Dropped from the stored head, since the length is written with each response.
     private static let writtenAnew = FieldSet(.contentLength)
 
-    /// For the content that arrives from now on.
+    /// Makes the body for the content that arrives from now on.
     /// - Parameters:
-    ///   - length: of it in bytes; `nil` where it is not announced.
-    ///   - keeping: how much of it is kept.
+    /// - length: the length in bytes; `nil` if it is not announced.
+    /// - keeping: how much of the body is kept.
     func makeBody(expecting length: Int?, keeping: ArrivingBody.Keeping) -> GrowingBody {
         let (budget, window) = (worker.shared.budget, keeping.isWhole ? nil : worker.shared.streamingWindow)
         guard let operation else { return GrowingBody(budget: budget, expectedLength: length, window: window) }
@@ -113,8 +113,8 @@ extension Fetch {
         }
     }
 
-    /// What the origin sent, for those who wait.
-    /// - Parameter leaderResponse: `nil` where the leader gets what all get.
+    /// Makes the object that the waiters get from the origin's response.
+    /// - Parameter leaderResponse: `nil` where the leader gets the same response as the others.
     func makeFetchedResponse(
         _ response: StoredResponse, forLeader leaderResponse: StoredResponse? = nil, from head: borrowing ReceivedHead,
         _ decision: HeadDecision
@@ -127,13 +127,13 @@ extension Fetch {
             circumstances(of: response))
     }
 
-    /// Whether clients may be told that the response is stored: nothing that is known speaks against it. Where its length
-    /// is announced there must be memory for that; where it is not, the last such response must not have been too large.
-    /// What breaks off, or is invalidated while it arrives, nobody can foresee.
+    /// Whether clients may be told that the response is stored: no known fact speaks against it. For an announced
+    /// length there must be memory; without one, the last such response must not have been too large. A body that
+    /// breaks off, or an invalidation while it arrives, cannot be foreseen.
     private func isSureToBeStored(_ decision: HeadDecision) -> Bool {
         guard decision.willBeStored else { return false }
         guard let length = arriving.length else {
-            // A pass looks at nothing that is stored.
+            // A pass has not looked up the stored responses.
             let resource = plan.resource ?? worker.shared.store.resource(request.key)
             return resource?.outgrows(at: worker.moment) != true
         }

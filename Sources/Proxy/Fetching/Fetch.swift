@@ -6,60 +6,64 @@ import Storage
 import Telemetry
 import Upstream
 
-/// The request that led a fetch, on the same loop: content, upgrades and what concerns nobody else go through it.
+/// The request that led a fetch, on the same loop. Content, upgrades and all that concerns this request alone pass
+/// through it.
 protocol FetchLeader: AnyObject {
-    /// Whether a fetch that it waited for before this one brought what it could not have.
+    /// Whether a fetch that the request waited for before this one brought a response that the request could not have.
     var wasReleased: Bool { get }
-    /// The connections to origins that are its client connection's own: from the first call on it has some.
+    /// The connections to origins that belong to the request's client connection; the first call makes the object.
     var boundConnections: BoundConnections { get }
-    /// Content that was held back is out: send more.
+    /// The content that was held back is sent: send more.
     func fetchTakesContent(_ fetch: Fetch)
-    /// An interim response as it goes to the client.
+    /// Passes an interim response in the form that goes to the client.
     func fetch(_ fetch: Fetch, received interim: ByteSlice)
-    /// The origin switched protocols; `head` is the 101 as it goes to the client, with what came behind it.
+    /// The origin switched protocols; `head` is the 101 in the form that goes to the client, with the bytes that
+    /// followed it.
     func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer)
-    /// The outcome of a fetch that is for this request alone; at most once, and not after it has left. Send nothing
-    /// from inside the call.
+    /// Brings the outcome of a fetch that is for this request alone; at most once, and not after the request has left.
+    /// The request must not send content from inside the call.
     func fetch(_ fetch: Fetch, brings result: consuming Result<FetchedResponse, OperationError>)
-    /// The origin confirmed what only this client has: it gets this answer and leaves; the others go on waiting.
+    /// The origin confirmed a representation that only this client has: the request gets this answer and leaves; the
+    /// others go on waiting.
     func fetch(_ fetch: Fetch, answers response: FetchedResponse)
 }
 
-/// One fetch at work: asks the origin, decides at the response's head who may have it, fills the body, stores it.
+/// The work of one fetch: sends the request to the origin, decides at the response's head which clients may have it,
+/// fills the body, and stores the response.
 ///
 /// Belongs to the loop of the client that led it and to its `FetchOperation`, which the other loops see.
 ///
 /// ```
 /// new ─begin→ asking ─head→ streaming ─end→ over (stored)
 ///               │ │            └─failure→ over (body failed; what came may be kept as a part)
-///               │ ├─304 about what is stored→ over (validated);  304 about nothing stored→ asking, without conditions
+///               │ ├─304 about a stored response→ over (validated);  304 about none→ asking, without conditions
 ///               │ ├─304 for the leader alone→ asking, for the others; over if there are none
-///               │ ├─304 about parts that are not all that is wanted by it→ over (released)
+///               │ ├─304 about parts that do not contain all that the leader wants→ over (released)
 ///               │ ├─5xx with a usable stale response→ over (stale)
-///               │ ├─a whole too large for who wanted a range, a part that does not fit→ over (released)
+///               │ ├─a whole too large for waiters that want a range, a part that does not fit→ over (released)
 ///               │ └─101→ over (the connection is the client's)
 ///               ├─head, no memory for its content→ awaitingMemory ─memory→ streaming;  ─none→ over (failed)
 ///               │                                      └─failure→ over (stale, or failed)
 ///               └─failure→ over (stale, or failed)
-/// any ─cancel→ over                   (what came may be kept as a part)
+/// any ─cancel→ over                   (the bytes received may be kept as a part)
 /// ```
 ///
-/// Here stand its life and those who get what it brings. What it does on the way stands in extensions, in this order:
-/// `Fetch+Head` (what the origin answers: from `asking` to `streaming`), `Fetch+Response` (what is made of a response's
-/// head), `Fetch+Announcing` (what others find of a response whose head is there), `Fetch+Body` (the body, and into the
-/// store: from `streaming` to `over`).
-/// The extensions act; what is to be done is said by values that need no worker, and own what only they use:
+/// This file has the fetch's life cycle and its recipients. The steps stand in extensions, in this order: `Fetch+Head`
+/// (the origin's answer: from `asking` to `streaming`), `Fetch+Response` (the response built from a head),
+/// `Fetch+Announcing` (the keys and markers by which later requests find the response), `Fetch+Body` (the body, and
+/// into the store: from `streaming` to `over`). The extensions act; values that need no worker decide, and own the
+/// state that only they use:
 ///
-/// | what | is said by |
+/// | decision | made by |
 /// | --- | --- |
 /// | the request that the origin gets | `FetchRequestWriter` |
 /// | who may have the response, whether it is stored, how much of its body is kept | `HeadDecision` |
 /// | under which key it belongs, and whether that was invalidated | `Placement` |
-/// | what an answer does to what is stored | `Revalidation` |
-/// | what a part and the stored ones make together | `PartialResponse` |
-/// | how much of the body is kept by now, and what it waits for | `ArrivingBody` |
+/// | how an answer changes the stored responses | `Revalidation` |
+/// | the response made of a part and the stored ones | `PartialResponse` |
+/// | how much of the body is kept by now, and what its origin waits for | `ArrivingBody` |
 /// | whether the leader of a fetch that is for it alone still waits | `Recipients` |
-/// | what an end means for those who wait and those who read, for the store and the exchange | `Ending` |
+/// | the meaning of an end for waiters and readers, the store and the exchange | `Ending` |
 final class Fetch: DeadlineTarget {
     enum State {
         case new, asking, awaitingMemory, streaming, over
@@ -77,7 +81,7 @@ final class Fetch: DeadlineTarget {
 
     let request: ClientRequest
     let plan: FetchPlan
-    /// Until either ends. Not weak: that would make every reference to the leader slow.
+    /// Set until the leader leaves or the fetch ends. Not weak: that would make every reference to the leader slow.
     private(set) var leader: (any FetchLeader)?
 
     let worker: Worker
@@ -86,44 +90,46 @@ final class Fetch: DeadlineTarget {
     private(set) var exchange: Exchange?
     private(set) var sentAt: Moment
     var placement: Placement
-    /// What its waiters got, while its body arrives.
+    /// The response that the waiters got, while its body arrives.
     private(set) var fetched: FetchedResponse?
-    /// What they are to get, while there is no memory for the first of its content.
+    /// The response for the waiters, while there is no memory for the first piece of its content.
     private(set) var undelivered: FetchedResponse?
-    /// Under whose fields a part is stored, if not under its own (`PartialResponse.keeper`).
+    /// The response whose fields a part is stored with, if not its own (`PartialResponse.keeper`).
     var partKeeper: StoredResponse?
     /// The response's body, from its head on.
     var arriving = ArrivingBody()
-    /// Where it stands in line for memory.
+    /// The fetch's place in the memory line.
     var memoryPlace: MemoryLine.Place?
-    /// The origin's last sign of life, in nanoseconds of the loop's clock.
+    /// When the origin last made progress, in nanoseconds of the loop's clock.
     private var lastProgress: Int64 = 0
-    /// Under which the origin was asked.
+    /// The conditions that the origin was sent.
     private(set) var conditions = FetchRequestWriter.Conditions.storedAndClients
-    /// Content of the request that is here before the exchange: read ahead, or come while the operation waited for its
-    /// slot. In memory of the budget.
+    /// Content that arrived before the exchange: read ahead, or received while the operation waited for its slot. Held
+    /// in memory of the budget.
     private var early: OutgoingContent?
-    /// Whether its client still waits for 100 from the origin. Where content was read ahead it has got that.
+    /// Whether the leader's client still waits for 100 from the origin. If content was read ahead, the client has
+    /// already got a 100.
     let awaitsContinue: Bool
     private var recipients: Recipients
     private var progressDeadline = LazyDeadline<Void>()
 
-    /// What the origin is asked.
+    /// The method that the origin is sent.
     var method: Method { plan.method(for: request) }
 
     /// How much of the body is kept.
     var keeping: ArrivingBody.Keeping { arriving.keeping }
 
-    /// The one whose body arrives.
+    /// The response whose body arrives.
     var response: StoredResponse? { fetched?.response }
 
-    /// Whether its response is written as things happen, so that silence is no sign of an origin in trouble.
+    /// Whether the response is written as events occur, so that silence does not mean that the origin is in trouble.
     var isIncremental: Bool { (fetched ?? undelivered)?.response.facts.contains(.isIncremental) ?? false }
 
-    /// Whether its operation got its slot.
+    /// Whether the operation got its slot.
     var hasBegun: Bool { state != .new }
 
-    // Borrowed, and copied where it is kept: what an initializer takes over its caller retains as well.
+    // The parameters are borrowed, and copied where they are kept: the caller would also retain a parameter that the
+    // initializer consumes.
     init(
         _ request: borrowing ClientRequest, plan: borrowing FetchPlan, worker: borrowing Worker,
         leader: (any FetchLeader)?, content: consuming OutgoingContent?
@@ -140,8 +146,8 @@ final class Fetch: DeadlineTarget {
         super.init()
     }
 
-    /// Whether the leader's request was to go past the cache by one of its cookies: by the settings that it came under
-    /// (`request.hasPassCookie`), or by those that came since. Nearly always two bits tell.
+    /// Whether the leader's request goes past the cache because of one of its cookies: by the settings at its arrival
+    /// (`request.hasPassCookie`), or by later ones. Two bits nearly always decide.
     @inline(__always)
     var hasPassCookieByNow: Bool { request.hasPassCookie || (request.hasCookies && hasPassCookieSinceReload) }
 
@@ -172,8 +178,8 @@ final class Fetch: DeadlineTarget {
         if request.hasContent { leader?.fetchTakesContent(self) }
     }
 
-    /// Asks the origin; after a 304 that did not help, once more. The 304 has no content, so its exchange ends by
-    /// itself and the connection is used again.
+    /// Sends the request to the origin; after a 304 that did not help, once more. The 304 has no content, so its
+    /// exchange ends by itself and the connection is used again.
     func ask(_ conditions: FetchRequestWriter.Conditions = .storedAndClients) {
         sentAt = worker.moment
         var conditions = conditions
@@ -189,38 +195,38 @@ final class Fetch: DeadlineTarget {
         self.exchange = exchange
     }
 
-    /// The leader is told nothing more.
+    /// The leader gets no more calls.
     func forgetLeader() { leader = nil }
 
-    /// The leader got a 304 that is for it alone; that one's exchange ends by itself.
+    /// The leader got a 304 that is for it alone; the exchange of the 304 ends by itself.
     func leaderIsAnswered() {
         leader = nil
         exchange = nil
     }
 
-    /// The head of a response is there that those who wait will get.
+    /// The head of a response for the waiters is there.
     func enterStreaming(with fetched: FetchedResponse) {
         enter(.streaming)
         self.fetched = fetched
     }
 
-    /// The head of a response is there, but nobody is told anything of it yet.
+    /// The head of a response is there, but the waiters do not get it yet.
     func enterAwaitingMemory(with fetched: FetchedResponse) {
         enter(.awaitingMemory)
         undelivered = fetched
     }
 
-    /// What awaits memory, to be handed out now.
+    /// Takes the response that awaits memory, to hand it out now.
     func takeUndelivered() -> FetchedResponse? { state == .awaitingMemory ? undelivered.take() : nil }
 
-    /// The only way to an end. Whatever comes later is too late, and changes nothing.
+    /// The only way to an end. A later call has no effect.
     func end(_ ending: Ending) {
         guard state != .over else { return }
         undelivered = nil
         stopWaitingForMemory()
         enter(.over)
         if ending.breaksBody, let fetched { breakBody(of: fetched, ending) }
-        // Moved out, not reached through here, which would be retained.
+        // Moved out of the property: a use in place would retain the object.
         fetched.take()?.noteEnd(at: worker.moment)
         if plan.isShared {
             operation?.interims.end()
@@ -236,7 +242,7 @@ final class Fetch: DeadlineTarget {
         cut?.cancel()
     }
 
-    /// What was handed out ends short, and is never stored as whole (RFC 9111 §3.3).
+    /// The response that was handed out ends short, and is never stored as whole (RFC 9111 §3.3).
     private func breakBody(of fetched: FetchedResponse, _ ending: Ending) {
         // Before its readers are told.
         if case .truncated(let shortfall, _) = ending { fetched.noteShortfall(shortfall) }
@@ -246,20 +252,20 @@ final class Fetch: DeadlineTarget {
 
     // MARK: Those who get what it brings
 
-    /// To all who wait.
+    /// Gives the response to all waiters.
     func deliver(_ fetched: consuming FetchedResponse) {
         operation?.deliver(fetched)
         tellLoneLeader(.success(fetched))
     }
 
-    /// To the leader of a fetch that is for it alone; others are told by the operation.
+    /// Gives the result to the leader of a fetch that is for it alone; the operation tells others.
     private func tellLoneLeader(_ result: consuming Result<FetchedResponse, OperationError>) {
         guard recipients.leaderTakesOutcome() else { return }
         leader?.fetch(self, brings: consume result)
     }
 
     /// The leader of a fetch that is for it alone leaves.
-    /// - Returns: whether it still waited.
+    /// - Returns: whether the leader still waited.
     func leaderLeaves(_ operation: FetchOperation) -> Bool {
         leader = nil
         let left = recipients.leaderLeaves()
@@ -267,7 +273,7 @@ final class Fetch: DeadlineTarget {
         return left.wasWaiting
     }
 
-    /// Sets whether the fetch outlives its last client. If it must not and none is left, it ends now.
+    /// Sets whether the fetch outlives its last client. If it may not and no client is left, the fetch ends now.
     func setMayGoOn(unattended mayGoOn: Bool) {
         switch recipients {
         case .waiters:
@@ -282,17 +288,17 @@ final class Fetch: DeadlineTarget {
 
     // MARK: Content of the client's request
 
-    /// Whether content waits here for the slot.
+    /// Whether content waits in the fetch for the slot.
     var hasEarlyContent: Bool { early.map { $0.count > 0 } ?? false }
 
-    /// Takes content before it has its slot, to send it then.
-    /// - Returns: false when there is no memory for it.
+    /// Takes content before the fetch has its slot, to send it then.
+    /// - Returns: false if there is no memory for the content.
     func bufferEarly(_ content: Span<UInt8>) -> Bool { earlyContent().append(content, reservingOf: worker.shared) }
 
-    /// Once it has its slot.
-    /// - Returns: false when enough waits to be sent: wait for `fetchTakesContent`.
+    /// Sends content once the fetch has its slot.
+    /// - Returns: false if enough content waits to be sent: wait for `fetchTakesContent`.
     func send(_ content: Span<UInt8>) -> Bool {
-        // Where the answer has been given, the rest is read and dropped.
+        // Once the response was delivered, the rest of the content is read and dropped.
         exchange?.send(content) ?? true
     }
 
@@ -304,7 +310,7 @@ final class Fetch: DeadlineTarget {
         }
     }
 
-    /// Where it waits; made when the first comes.
+    /// The buffer for content before the slot; made when the first content comes.
     private func earlyContent() -> OutgoingContent {
         let content = early ?? OutgoingContent(UpstreamRequest.Content(request.head.framing))
         early = content
@@ -313,16 +319,16 @@ final class Fetch: DeadlineTarget {
 
     // MARK: Time
 
-    /// The origin gave a sign of life.
+    /// The origin made progress.
     func progressed(at now: Int64) { lastProgress = now }
 
-    /// How long the origin may stand still, in nanoseconds: at least a tick, since the wheel tells no shorter times
-    /// apart, and an origin that sends all the time would seem to stand still whenever it looks.
+    /// How long the origin may stand still, in nanoseconds: at least a tick, the resolution of the wheel; with less, an
+    /// origin that sends all the time would seem to stand still at each check.
     private var patience: Int64 {
         max(worker.settings.coalescing.overtakeAfter.nanoseconds, DeadlineWheel.Settings.tick)
     }
 
-    /// After that time, checks whether the origin stands still.
+    /// Arms the check, after `nanoseconds`, whether the origin stands still.
     private func armProgressCheck(after nanoseconds: Int64) {
         let time = worker.now + nanoseconds
         progressDeadline = progressDeadline.awaiting((), until: time, for: self, on: worker.deadlines)
@@ -337,14 +343,14 @@ final class Fetch: DeadlineTarget {
         case .due: break
         }
         guard state == .asking || state == .awaitingMemory || state == .streaming, let operation else { return nil }
-        // Nor is it overtaken: each request that comes in a quiet hour would open another stream.
+        // An incremental response is not overtaken, either: each request in a quiet hour would open another stream.
         if state == .streaming, isIncremental { return nil }
         // While the readers hold it back, the origin cannot show progress.
         let stillFor = arriving.isPaused ? 0 : worker.now - lastProgress
         if stillFor < patience {
             armProgressCheck(after: patience - stillFor)
         } else if operation.close() {
-            // Those who wait stay; the next request starts another fetch.
+            // The waiters stay; the next request starts another fetch.
             worker.metrics.add(.coalescing(.overtaken))
         }
         return nil

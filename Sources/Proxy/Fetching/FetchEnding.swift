@@ -2,39 +2,39 @@ import Coalescing
 import Telemetry
 
 extension Fetch {
-    /// How it ends: once, by `end(_:)`, and so for everybody who has a part in it. What those get who still wait for a
-    /// response, and those who read one; what is kept of it; and what becomes of the exchange:
+    /// How a fetch ends: once, by `end(_:)`, and for all its clients. The ending decides the result of the waiters and
+    /// of the readers, the bytes that are kept, and the end of the exchange:
     ///
-    /// | ending | they wait | they read | is kept | exchange |
+    /// | ending | the waiters get | the readers get | the store keeps | the exchange |
     /// | --- | --- | --- | --- | --- |
-    /// | `complete` | – | to the end | what may be stored has been | goes on to its end |
-    /// | `stoodIn` | – | a stored response | that, as it was | is cut |
-    /// | `truncated` | – | what came, then a cut | as a part, if it may be | is cut |
+    /// | `complete` | – | the whole body | the response, if it may be stored | goes on to its end |
+    /// | `stoodIn` | – | a stored response | that response, as it was | is cut |
+    /// | `truncated` | – | the bytes received, then a cut | a part, if allowed | is cut |
     /// | `failed` | the error | – | nothing | is over, or is cut |
-    /// | `released` | they look up again | – | nothing | is cut |
-    /// | `upgraded` | the leader alone: the connection | – | nothing | is over |
-    /// | `cancelled` | the leader alone: that | what came, then a cut | as a part, if it may be | is cut |
+    /// | `released` | a new look-up | – | nothing | is cut |
+    /// | `upgraded` | the connection (only the leader waits) | – | nothing | is over |
+    /// | `cancelled` | the error (only the leader) | the bytes received, then a cut | a part, if allowed | is cut |
     ///
-    /// Nobody waits once a response was delivered. When the operation is cancelled it has told its waiters itself: only
-    /// the leader of a fetch that is for it alone, who is none, is left.
+    /// There are no waiters once a response was delivered. A cancelled operation has told its waiters itself: only the
+    /// leader of a fetch that is for it alone, which is not a waiter, is left.
     enum Ending {
-        /// What was delivered is whole: its body has ended, or it was in the store and the origin confirmed it.
+        /// The delivered response is whole: its body has ended, or it was in the store and the origin confirmed it.
         case complete
-        /// What was delivered was in the store, and stands in for what the origin does or fails to do.
+        /// The delivered response is a stored one, used in place of the origin's response or its failure.
         case stoodIn
-        /// The body of what was delivered ends short.
-        /// - Parameters: why, and whether what came before may be kept.
+        /// The body of the delivered response ends short.
+        /// - Parameters: the reason, and whether the bytes received may be kept.
         case truncated(FetchedResponse.Shortfall, keepsPart: Bool)
         /// There is no response.
         case failed(any Error)
-        /// The response is not for those who wait.
+        /// The waiters cannot use the response.
         case released
-        /// The connection is the client's.
+        /// The connection to the origin now belongs to the client's tunnel.
         case upgraded
-        /// Nobody wants the result any more: the operation was cancelled.
+        /// The operation was cancelled: no client wants the result any more.
         case cancelled
 
-        /// What those get who still wait; `nil` where nobody does.
+        /// The error for the waiters; `nil` if there are none.
         var error: OperationError? {
             switch self {
             case .complete, .stoodIn, .truncated: nil
@@ -48,7 +48,7 @@ extension Fetch {
             switch self {
             // A 304 has no content: its exchange ends by itself, and the connection is used again.
             case .complete: false
-            // It ended with the 101, and has let go of the connection.
+            // The exchange ended with the 101, and has released the connection.
             case .upgraded: false
             case .stoodIn, .truncated, .failed, .released, .cancelled: true
             }

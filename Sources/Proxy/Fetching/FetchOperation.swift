@@ -4,22 +4,22 @@ import Libevent
 import Synchronization
 import Upstream
 
-/// A fetch as all loops see it: the `CoalescibleOperation` that waiters join. The work itself is a `Fetch`, which
-/// belongs to the loop of the client that led.
+/// The part of a fetch that all loops see: the `CoalescibleOperation` that waiters join. Its `Fetch`, which does the
+/// work, belongs to the loop of the client that led.
 final class FetchOperation: CoalescibleOperation<FetchedResponse> {
-    /// In the access log and `/status`: one number in all the lines of one fetch.
+    /// The number in the access log and `/status`: the same in all lines of one fetch.
     nonisolated let number: UInt64
     nonisolated let plan: FetchPlan
-    /// When it was made, in nanoseconds of the monotonic clock.
+    /// When the operation was made, in nanoseconds of the monotonic clock.
     nonisolated let made: Int64
-    /// Interim responses so far, and who is told of them.
+    /// The interim responses so far, and their listeners.
     nonisolated let interims = InterimResponses()
-    /// The fetch, for its own loop only.
+    /// The fetch, used on its own loop only.
     nonisolated let work: LoopOwned<Fetch>
-    /// Where it is for its leader alone, who is not one of its waiters: whether that one is still there. For other
-    /// loops to read.
+    /// For a fetch that is for its leader alone, which is not one of the waiters: whether the leader is still there.
+    /// Other loops read it.
     private nonisolated let hasLeader = Atomic(true)
-    /// Of the request that led.
+    /// The head of the request that led.
     private nonisolated let leadingHead: SharedHead
     private nonisolated let joinedByUnlike = Atomic(false)
 
@@ -36,22 +36,23 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
 
     nonisolated var key: FetchKey { plan.key }
 
-    /// Whether a request has joined that is not alike its leader's, as far as this loop has heard.
+    /// Whether a request that does not match the leader's has joined, as far as this loop has heard.
     nonisolated var wasJoinedByUnlike: Bool { joinedByUnlike.load(ordering: .relaxed) }
 
-    /// `request` has joined. On any loop.
+    /// Notes that `request` has joined. Called on any loop.
     nonisolated func noteJoin(of request: borrowing ClientRequest) {
         if !wasJoinedByUnlike, !request.isAlike(leadingHead) { joinedByUnlike.store(true, ordering: .relaxed) }
     }
 
-    /// The leader that it is for alone leaves. On the fetch's own loop.
-    /// - Returns: whether it still waited.
+    /// The leader of a fetch that is for it alone leaves. Called on the fetch's own loop.
+    /// - Returns: whether the leader still waited.
     nonisolated func leaderLeaves() -> Bool {
         hasLeader.store(false, ordering: .relaxed)
         return work.use { $0.leaderLeaves(self) }
     }
 
-    /// If it is cancelled while it waits for its slot, there is no work to stop yet that would tell its leader.
+    /// Ends the `Fetch` if the operation is cancelled while it waits for its slot, when there is no work to stop that
+    /// would tell the leader.
     nonisolated func tellLeaderIfCancelled() {
         add(
             OperationObserver(of: .cancelled, on: work.handle) {
@@ -59,7 +60,7 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
             })
     }
 
-    /// Whether it has got its slot, or has ended. Any thread; takes its lock.
+    /// Whether the operation has got its slot, or has ended. Any thread; takes the operation's lock.
     nonisolated var hasBegun: Bool {
         switch phase {
         case .pending, .ready: false
@@ -67,13 +68,13 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
         }
     }
 
-    /// How many wait for it or still read its response.
+    /// The number of clients that wait for the fetch or still read its response.
     nonisolated var clientCount: Int {
         plan.isShared ? waiterCount : hasLeader.load(ordering: .relaxed) ? 1 : 0
     }
 
     nonisolated override func execute() {
-        // Nothing is reported from inside `begin`, so it needs no turn of the loop.
+        // `begin` reports no result from inside the call, so it needs no job of its own on the loop.
         if work.handle.isCurrent { return work.use { $0.begin(for: self) } }
         work.handle.post { [self] in work.value.begin(for: self) }
     }
@@ -83,11 +84,11 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     }
 }
 
-/// Who waits for a fetch on one loop: a transaction, or a crowd of them. A base class for the same reason as
+/// A waiter for a fetch on one loop: a transaction, or a crowd of them. A base class for the same reason as
 /// `DeadlineTarget`.
 class FetchWaiter: DeadlineTarget {
-    /// A 1xx, as it goes to the client.
+    /// Receives a 1xx response in the form that goes to the client.
     func received(interim: ByteSlice) {}
-    /// Once.
+    /// Receives the result. Called once.
     func received(_ result: Result<FetchedResponse, OperationError>) {}
 }

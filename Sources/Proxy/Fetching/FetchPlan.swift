@@ -1,28 +1,30 @@
 import HTTPSemantics
 import Storage
 
-/// What a fetch is for, decided at look-up. An object, because it is passed on often.
+/// The purpose of a fetch, decided at look-up. An object, because it is passed on often.
 final class FetchPlan: Sendable {
     enum Purpose: Sendable {
         /// The client's preconditions and range go to the origin as they came, and its answer comes back as it is.
         case pass
-        /// The whole response is asked for, with the validators of what is stored, and the client's wishes are met from
-        /// that. `validating`: what of it the client would get, as it is in the store.
+        /// The whole response is requested, with the validators of the stored responses, and the client's conditions
+        /// and range are answered from it. `validating`: the stored response that the client would get, as it is in the
+        /// store.
         case whole(validating: StoredResponse?)
-        /// A validation in the background: it belongs to no client, so it is not cut when nobody waits (RFC 5861 §3).
+        /// A validation in the background. It belongs to no client, so it is not cut when no client waits (RFC 5861
+        /// §3).
         case refresh(of: StoredResponse)
-        /// A range. `of`: the parts that are stored; what arrives goes with them if it has their strong entity tag (RFC
-        /// 9111 §3.4). `validates`: they are all that is wanted, and are only to be validated.
+        /// A range. `of`: the stored parts; the new part is combined with them if it has their strong entity tag (RFC
+        /// 9111 §3.4). `validates`: the stored parts contain all that the client wants, and are only to be validated.
         case part(ByteRangeSpec, of: StoredResponse?, validates: Bool)
     }
 
     let key: FetchKey
     /// Why the origin is asked (RFC 9211 §2.2).
     let reason: ForwardReason
-    /// All that was stored under the key when the request was looked up.
+    /// The stored responses and notes under the key when the request was looked up.
     let resource: CachedResource?
     let purpose: Purpose
-    /// Whether something is stored that may stand in if the origin fails (`Lookup.standIn`).
+    /// Whether a stored response may stand in if the origin fails (`Lookup.standIn`).
     let hasStandIn: Bool
 
     init(key: FetchKey, reason: ForwardReason, resource: CachedResource?, _ purpose: Purpose, hasStandIn: Bool) {
@@ -33,7 +35,7 @@ final class FetchPlan: Sendable {
         self.purpose = purpose
     }
 
-    /// Whether the fetch may serve others than the request it was made for.
+    /// Whether the fetch may serve requests other than the one it was made for.
     var isShared: Bool {
         switch key.kind {
         case .get, .head, .part, .anyPart: true
@@ -41,8 +43,8 @@ final class FetchPlan: Sendable {
         }
     }
 
-    /// What the origin is asked where `request` led. It follows from the key, since all who share the key get the
-    /// answer: a refresh in the background is a GET, whoever caused it.
+    /// The method that the origin is sent where `request` led. It follows from the key, since all requests with the key
+    /// get the response: a refresh in the background is a GET, whatever request caused it.
     func method(for request: ClientRequest) -> Method {
         switch key.kind {
         case .get, .part, .anyPart: .get
@@ -59,12 +61,12 @@ final class FetchPlan: Sendable {
         if case .refresh = purpose { true } else { false }
     }
 
-    /// The range that is asked for; `nil`: the whole.
+    /// The range that is requested; `nil`: the whole.
     var range: ByteRangeSpec? {
         if case .part(let range, _, _) = purpose { range } else { nil }
     }
 
-    /// The parts that are stored, where a range is asked for.
+    /// The stored parts, where a range is requested.
     var parts: StoredResponse? {
         if case .part(_, let parts, _) = purpose { parts } else { nil }
     }
@@ -80,9 +82,9 @@ final class FetchPlan: Sendable {
     }
 
     /// The stored responses whose validators are offered to the origin for `request`: all that could be chosen for it
-    /// (RFC 9111 §4.3.1). Not those of other variants, though §4.1 allows it: origins that compress confirm a tag
-    /// before they know what they would send. For the same reason, of what is encoded without a word in `Vary` only the
-    /// one that goes first: beside it the tag of what is not encoded would be confirmed.
+    /// (RFC 9111 §4.3.1). Other variants are left out, though §4.1 allows them: origins that compress confirm a tag
+    /// before they know which encoding they would send. For the same reason, of encoded responses without `Vary` only
+    /// the preferred one is offered: beside it the origin would confirm the tag of the unencoded one.
     func candidates(for request: FieldView) -> [StoredResponse] {
         switch purpose {
         case .pass: []

@@ -3,14 +3,14 @@ import HTTPSemantics
 import Storage
 import Upstream
 
-/// Writes the request that the origin gets: that of the client that led, less what only this client asks for, and with
-/// what the plan asks for instead.
+/// Writes the request that the origin gets: the request of the client that led, without the fields that are only this
+/// client's, and with those that the plan adds instead.
 ///
-/// A value of the moment, of one fetch, on its loop. It reads and writes nothing but what it is given.
+/// A temporary value of one fetch, on its loop. It reads and writes only its arguments.
 struct FetchRequestWriter {
-    /// Under which conditions the origin is asked.
+    /// The conditions that the origin is sent.
     enum Conditions {
-        /// The validators of what is stored, together with the tags that only the client that led has (RFC 9111
+        /// The validators of the stored responses, together with the tags that only the client that led has (RFC 9111
         /// §4.3.2).
         case storedAndClients
         case stored
@@ -20,9 +20,9 @@ struct FetchRequestWriter {
     let settings: LoopSettings
     /// Whether the client that led still waits for 100 from the origin.
     let awaitsContinue: Bool
-    /// Whether it is there to get an answer to its own conditions.
+    /// Whether the client that led is there to get an answer to its own conditions.
     let hasLeader: Bool
-    /// Whether the request that was written last lacks lines of the client's (`removedFields`).
+    /// Whether the request that was written last lacks field lines of the client's (`removedFields`).
     private(set) var removesFields = false
 
     init(settings: LoopSettings, awaitsContinue: Bool, hasLeader: Bool) {
@@ -32,13 +32,13 @@ struct FetchRequestWriter {
     }
 
     /// - Parameters:
-    ///   - request: the one that led.
-    ///   - conditions: those to ask under; then those that the request has.
-    ///   - head: where the head is put together.
+    /// - request: the request that led.
+    /// - conditions: the conditions to send; afterwards the ones that the request has.
+    /// - head: the buffer in which the head is put together.
     mutating func write(
         _ request: ClientRequest, for plan: FetchPlan, under conditions: inout Conditions, in head: ByteBuffer
     ) -> UpstreamRequest {
-        // One client's conditions and range are not forwarded, so that the answer fits all who wait.
+        // One client's conditions and range are not forwarded, so that the answer suits all waiters.
         var dropping: FieldSet = plan.isPass ? [] : FieldSet(.ifNoneMatch, .ifModifiedSince, .range, .ifRange)
         if !awaitsContinue { dropping.insert(.expect) }
         let maxForwards = request.maxForwards
@@ -50,7 +50,7 @@ struct FetchRequestWriter {
         if !plan.isPass {
             let validation = validationRequest(request, plan, conditions)
             if conditions == .storedAndClients, !validation.hasClientTags { conditions = .stored }
-            // Parts need no validator: those without one are asked for again.
+            // Parts need no validator: parts without one are requested again.
             if validation.isEmpty, plan.parts == nil || plan.stored != nil { conditions = .none }
             validation.write(to: head)
             Self.appendRange(of: plan, conditions, to: head)
@@ -70,14 +70,14 @@ struct FetchRequestWriter {
         RequestForwarding.Changes(
             method: plan.method(for: request), framing: request.head.framing, dropping: dropping,
             keyed: request.route.keyedForwarding,
-            // A connection stays a trusted proxy's when a reload trusts nobody any more; what the policy says of `Vary`
-            // must hold all the same.
+            // A connection remains a trusted proxy's after a reload that trusts no proxy any more; the policy's rules
+            // for `Vary` must hold all the same.
             isFromTrustedProxy: request.isFromTrustedProxy && request.route.policy.forwardsSenders,
             host: request.route.hostForOrigin, isUpgrading: plan.isPass && request.head.asksForUpgrade,
             acceptsTrailers: true)
     }
 
-    /// The fields of `request` that its origin does not get. Not for the hot path.
+    /// The fields of `request` that its origin does not get. Too slow for the hot path.
     func removedFields(of request: ClientRequest, for plan: FetchPlan) -> [RemovedField] {
         let (fields, key, changes) = (request.fields, request.sentKey, changes(of: request, for: plan))
         var removed: [RemovedField] = []
@@ -97,19 +97,21 @@ struct FetchRequestWriter {
         var validation = ValidationRequest()
         for candidate in conditions == .none ? [] : plan.candidates(for: requestFields.view) {
             let (head, facts) = (candidate.head, candidate.facts)
-            // An origin that goes by dates would say 304 whosever page it has for these cookies or fields.
+            // An origin that compares dates would answer 304 without regard to the cookies or fields that the page
+            // depends on.
             let isForOthers = facts.contains(.separatesRequests) && request.isOfSession
             validation.add(head.view, facts: facts, byDate: !isForOthers)
         }
-        // The client's own tags only if it is there to get the answer to them.
+        // The client's own tags are sent only if the client is there to get the answer to them.
         if conditions == .storedAndClients, hasLeader, plan.range == nil {
             validation.merge(client: requestFields.view)
         }
         return validation
     }
 
-    /// The range that is asked for; the missing one only of the representation whose parts are stored (RFC 9110
-    /// §13.1.5: under a strong tag. With a weak one, as a 304 may bring it, what comes is not combined with them).
+    /// Appends the range that is requested. A missing range is requested only of the representation whose parts are
+    /// stored (RFC 9110 §13.1.5: under a strong tag. With a weak one, as a 304 may bring it, the new part is not
+    /// combined with them).
     private static func appendRange(of plan: FetchPlan, _ conditions: Conditions, to buffer: ByteBuffer) {
         guard case .part(let range, let parts, let validates) = plan.purpose else { return }
         buffer.appendName("Range")
@@ -124,8 +126,8 @@ struct FetchRequestWriter {
 }
 
 extension LoopSettings {
-    /// The request as the origin gets it, without what its fetch adds.
-    /// - Returns: whether it has lines that may not go on as they are.
+    /// Writes the request in the form that the origin gets, without the fields that its fetch adds.
+    /// - Returns: whether the request has field lines that may not be forwarded as they are.
     fileprivate func write(_ request: ClientRequest, _ changes: RequestForwarding.Changes, to head: ByteBuffer) -> Bool
     {
         let (fields, address, key) = (request.fields, request.clientAddress, request.sentKey)
