@@ -20,7 +20,7 @@ struct ArrivingBody {
         }
     }
 
-    /// Whether the body flows, or what its origin waits for.
+    /// Whether the body flows, or why its origin is held back.
     ///
     /// ```
     /// flowing ⇄ waitingForReaders

@@ -12,7 +12,7 @@ import Storage
 ///          └─memory────────────────────────────────────────────────────────↗
 /// handOut: enterStreaming
 ///          announce        where others may join: aliases, `Vary` and markers, then the operation closes if necessary
-///          deliver         to all waiters: those of the operation, or the lone leader (`tellLoneLeader`)
+///          deliver         to the operation's waiters, or to the lone leader (`tellLoneLeader`)
 ///          decideWhetherToGoOn
 /// ```
 extension Fetch {
@@ -115,8 +115,8 @@ extension Fetch {
         groups.map { worker.shared.groups.whenInvalidated($0, of: request.authority) != nil } ?? false
     }
 
-    /// Some invalidations could not find the operation: those from before its key was chosen, those of the response's
-    /// own key until the delivery, and those of its groups before its head named them.
+    /// Closes the operation after an invalidation that could not find it: one from before its key was chosen, one of
+    /// the response's own key before the delivery, or one of its groups before its head named them.
     private func closeIfInvalidated() {
         if isOutdated(response?.groups) { operation?.close() }
         if placement.wasInvalidatedElsewhere(in: worker.shared.store) { operation?.close() }

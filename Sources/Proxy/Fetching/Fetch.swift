@@ -35,7 +35,7 @@ protocol FetchLeader: AnyObject {
 ///
 /// ```
 /// new ─begin→ asking ─head→ streaming ─end→ over (stored)
-///               │ │            └─failure→ over (body failed; what came may be kept as a part)
+///               │ │            └─failure→ over (body failed; the bytes received may be kept as a part)
 ///               │ ├─304 about a stored response→ over (validated);  304 about none→ asking, without conditions
 ///               │ ├─304 for the leader alone→ asking, for the others; over if there are none
 ///               │ ├─304 about parts that do not contain all that the leader wants→ over (released)

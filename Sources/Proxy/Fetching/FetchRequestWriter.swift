@@ -4,7 +4,7 @@ import Storage
 import Upstream
 
 /// Writes the request that the origin gets: the request of the client that led, without the fields that are only this
-/// client's, and with those that the plan adds instead.
+/// client's, and with the fields that the plan adds instead.
 ///
 /// A temporary value of one fetch, on its loop. It reads and writes only its arguments.
 struct FetchRequestWriter {

@@ -4,23 +4,23 @@ import Storage
 import Synchronization
 import Telemetry
 
-/// What a fetch gives its waiters when the response's head is there: the body may still be arriving. One object for all
-/// of them.
+/// The result of a fetch, given to its waiters when the response's head is there: the body may still be arriving. One
+/// object for all waiters.
 final class FetchedResponse: Sendable {
     enum Source: Sendable, Equatable {
         /// The origin's own response.
         case origin
-        /// A stored one, which the origin confirmed (304).
+        /// A stored response, which the origin confirmed (304).
         case validated
-        /// A stored one, in place of an origin that failed.
+        /// A stored response, in place of the response of an origin that failed.
         case staleOnError(OriginFailure)
     }
 
     /// Why a body ends short.
     enum Shortfall: Sendable, Equatable {
-        /// The origin did not send all of it, or broke a rule of its syntax.
+        /// The origin did not send the whole body, or broke a rule of its syntax.
         case origin(UpstreamFailure, MessageSyntaxError.Reason?)
-        /// There was no memory for it, for too long.
+        /// There was no memory for the body, for too long.
         case noMemory
 
         /// The word for the log's `detail`.
@@ -32,19 +32,19 @@ final class FetchedResponse: Sendable {
         }
     }
 
-    /// By which fetch, and from where, it came.
+    /// The fetch and the server that the response came from.
     struct Circumstances: Sendable {
-        /// The request the fetch was made for: the response is its own, whoever else may have it.
+        /// The request that the fetch was made for: the response is its own, whichever other requests may have it.
         let leader: ClientRequest
-        /// The key under which the response belongs, where that is not its leader's.
+        /// The key under which the response belongs, if not its leader's.
         var otherKey: CacheKey?
-        /// Which other queries it answers (No-Vary-Search).
+        /// The other queries that the response answers (No-Vary-Search).
         var search: NoVarySearch
         /// The address of the server that answered, as text.
         let server: ByteSlice
         /// When the origin was asked.
         let requestTime: Moment
-        /// Where to look up whether its cache groups were invalidated; `nil` if it has none.
+        /// The record of invalidated cache groups, for the response's groups; `nil` if it has none.
         let invalidations: GroupInvalidations?
     }
 
@@ -58,20 +58,20 @@ final class FetchedResponse: Sendable {
     let originStatus: Status?
     /// The announced length; `nil` when the body is chunked or ends with the connection.
     let length: Int?
-    /// Whether clients are told that it is stored.
+    /// Whether clients are told that the response is stored.
     let willBeStored: Bool
-    /// Why not, as far as the head tells.
+    /// The reason if it is not stored, as far as the head tells.
     let notStored: NotStoredReason?
-    /// Whether it came with an `Age`: then it was not made for this request, and clients are told its age (RFC 9111
-    /// §5.1).
+    /// Whether the response came with an `Age`: then it was not made for this request, and clients are sent its age
+    /// (RFC 9111 §5.1).
     let hasAge: Bool
-    /// When its response had ended, in nanoseconds of the monotonic clock; 0 before.
+    /// When the origin's response had ended, in nanoseconds of the monotonic clock; 0 before.
     private let ended = Atomic<Int64>(0)
-    /// Why its body ends short: `noMemory`, or one more than the number of the origin's failure and, in the upper half,
-    /// one more than that of the broken rule, if it is one; 0: it does not.
+    /// Why the body ends short: `noMemory`, or one more than the number of the origin's failure and, in the upper half,
+    /// one more than the number of the broken rule, if there is one; 0 if the body does not end short.
     private let failed = Atomic<UInt16>(0)
     private static let noMemory = UInt16.max
-    /// The answer that was made last for somebody who joined and asks for nothing special.
+    /// The answer that was made last for a joined request that asks for nothing special.
     let sharedAnswer = Guarded<SharedAnswer?>(nil)
 
     init(
@@ -98,13 +98,13 @@ final class FetchedResponse: Sendable {
     /// When the origin was asked.
     var requestTime: Moment { circumstances.requestTime }
 
-    /// The origin's response has ended, well or not. The first call counts: before anybody on another loop can have it
-    /// whole.
+    /// The origin's response has ended, successfully or not. The first call counts, which comes before a client on
+    /// another loop can have the whole response.
     func noteEnd(at now: Moment) {
         if ended.load(ordering: .relaxed) == 0 { ended.store(now.monotonic, ordering: .relaxed) }
     }
 
-    /// Its body ends short. Before any reader is told.
+    /// The body ends short. Called before any reader is told.
     func noteShortfall(_ shortfall: Shortfall) {
         let number =
             switch shortfall {
@@ -115,7 +115,7 @@ final class FetchedResponse: Sendable {
         failed.store(number, ordering: .relaxed)
     }
 
-    /// Why its body ends short; `nil` where it does not, or for no more than that nobody wanted the rest.
+    /// Why the body ends short; `nil` if it does not, or only because no client wanted the rest.
     var shortfall: Shortfall? {
         let failed = failed.load(ordering: .relaxed)
         if failed == Self.noMemory { return .noMemory }
@@ -126,7 +126,7 @@ final class FetchedResponse: Sendable {
         return .origin(failure, rule == 0 ? nil : MessageSyntaxError.Reason(rawValue: rule - 1))
     }
 
-    /// From when the origin was asked to the end of its response, in nanoseconds; `nil` before that.
+    /// The time from the request to the origin until the end of its response, in nanoseconds; `nil` before that end.
     var upstreamDuration: UInt64? {
         let ended = ended.load(ordering: .relaxed)
         return ended == 0 ? nil : UInt64(max(0, ended - circumstances.requestTime.monotonic))
@@ -135,19 +135,20 @@ final class FetchedResponse: Sendable {
     /// The key under which the response belongs.
     var key: CacheKey { circumstances.otherKey ?? leader.key }
 
-    /// What `request` gets of it.
+    /// The response that `request` gets.
     func response(for request: ClientRequest) -> StoredResponse {
         request === leader ? leaderResponse ?? response : response
     }
 
-    /// Whether it may answer anybody besides the request the fetch was made for.
+    /// Whether the response may answer requests other than the one that the fetch was made for.
     var mayServeOthers: Bool {
         if case .nobody = sharing { false } else { true }
     }
 
-    /// Whether it may answer `request`, the one the fetch was made for or one that joined.
+    /// Whether the response may answer `request`, the one that the fetch was made for or one that joined.
     ///
-    /// RFC 9111 §4: storable, and matching in what `Vary` nominates; fresh for whoever came when the head had arrived.
+    /// RFC 9111 §4: the response must be storable, and match in the fields that `Vary` nominates; it must be fresh for
+    /// a request that came after the head had arrived.
     func mayServe(_ request: ClientRequest) -> Bool {
         if request === leader { return true }
         guard isFor(request), !wasPassed(by: request.route) else { return false }
@@ -165,7 +166,8 @@ final class FetchedResponse: Sendable {
             guard cameLate(request) else { break }
             guard case .fresh = response.facts.reuse(for: request.directives, at: request.arrived) else { return false }
         }
-        // What stands in for a failure is for those whose own request allows it; the others ask the origin.
+        // A stale response in place of a failure is only for requests that themselves allow it; the others go to the
+        // origin.
         if case .staleOnError(let failure) = source,
             !response.facts.mayServeStale(
                 on: failure, for: request.directives, at: request.arrived, policy: request.route.policy)
@@ -176,9 +178,9 @@ final class FetchedResponse: Sendable {
         return response.answers(fields.view) && response.hasEverything(wantedBy: request) && isForOnesLike(request)
     }
 
-    /// Whether `request` would wait for the beginning of its range until all that comes before it has gone past the
-    /// others who read: it is sooner there with a fetch of its own. The part of a whole that is kept is worth waiting
-    /// for: nobody asks the origin for it again.
+    /// Whether `request` would wait for the beginning of its range until all bytes before it have gone past the other
+    /// readers: a fetch of its own brings the range sooner. The part of a whole that is kept is worth the wait, since
+    /// no other request fetches it again.
     private func isTooFarOff(for request: ClientRequest) -> Bool {
         guard notStored == .tooLarge, response.parts == nil, request.fields.present.contains(.range),
             request.route.maxRanges > 0
@@ -188,8 +190,9 @@ final class FetchedResponse: Sendable {
         return !range.begins(inFirst: GrowingBody.smallestWindow)
     }
 
-    /// Whether one of its groups was invalidated before `request` came (RFC 9875 §3). Looked up each time: a request
-    /// may join after an invalidation that does not yet find these groups, and before the fetch finds the invalidation.
+    /// Whether one of the response's groups was invalidated before `request` came (RFC 9875 §3). Looked up each time: a
+    /// request may join after an invalidation that does not yet find these groups, and before the fetch finds the
+    /// invalidation.
     private func isOutdated(for request: ClientRequest) -> Bool {
         guard let invalidations = circumstances.invalidations, let groups = response.groups,
             let since = invalidations.whenInvalidated(groups, of: leader.authority)
@@ -197,26 +200,28 @@ final class FetchedResponse: Sendable {
         return request.arrived.monotonic >= since
     }
 
-    /// Whether the leader's request would have gone past the cache by the settings of somebody who joins: a reload may
-    /// have come since the response's head did, or not have reached the leader's loop yet.
+    /// Whether the leader's request would have gone past the cache by the settings of a request that joins: a reload
+    /// may have come since the response's head arrived, or not have reached the leader's loop yet.
     private func wasPassed(by route: Route) -> Bool {
         guard route !== leader.route else { return false }
         let fields = leader.fields
         return route.hasPassCookie(fields.view)
     }
 
-    /// Whether `request` is alike the leader's, or need not be. What stands in for a failure is of no session.
+    /// Whether `request` matches the leader's, or need not. A stale response in place of a failure belongs to no
+    /// session.
     private func isForOnesLike(_ request: ClientRequest) -> Bool {
         if case .staleOnError = source { return true }
         return !response.facts.contains(.separatesRequests) || request.isAlike(leader.sharedHead)
     }
 
-    /// Whether it came when the head was there already.
+    /// Whether the request came when the head was there already.
     private func cameLate(_ request: ClientRequest) -> Bool {
         request.arrived.monotonic > response.facts.responseTime.monotonic
     }
 
-    /// Whether the URL is the leader's, or one that by the response's own word gets the same (No-Vary-Search).
+    /// Whether the request's URL is the leader's, or one that gets the same response by the response's own
+    /// `No-Vary-Search`.
     private func isFor(_ request: ClientRequest) -> Bool {
         if request.key == key || request.sentKey == leader.sentKey { return true }
         let (leading, joining) = (leader.sentKey.bytes, request.sentKey.bytes)

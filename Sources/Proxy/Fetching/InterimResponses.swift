@@ -2,8 +2,8 @@ import Bytes
 import Coalescing
 import Libevent
 
-/// The 1xx responses of one fetch, for everybody who joined it, in order; who joins later gets those that came before
-/// (RFC 9110 §15.2, RFC 8297). The leader is told by its fetch.
+/// The 1xx responses of one fetch, in order, for all requests that joined it; a request that joins later gets the
+/// earlier ones as well (RFC 9110 §15.2, RFC 8297). The fetch itself tells its leader.
 struct InterimResponses: ~Copyable, Sendable {
     /// Not private, because Swift 6.3.1 breaks in debug builds where `FetchOperation` needs its metadata.
     struct State: Sendable {
@@ -14,12 +14,12 @@ struct InterimResponses: ~Copyable, Sendable {
 
     private let state = Guarded(State())
 
-    /// Tells `listener` each response, on its loop, beginning with those already there.
-    /// - Returns: what `leave` takes; `.none` when nothing will come.
+    /// Tells `listener` each response, on the listener's loop, beginning with the earlier ones.
+    /// - Returns: the token for `leave`; `.none` if no more responses will come.
     func hear(_ listener: LoopBound<FetchWaiter>) -> SlotToken {
         state.withLock { state in
             guard !state.hasEnded else { return .none }
-            // Under the lock, or a new one could overtake these; a loop's mailbox calls nobody from inside.
+            // Under the lock, or a new response could overtake these; a loop's mailbox calls no listener from inside.
             let missed = state.responses
             if !missed.isEmpty {
                 listener.handle.enqueue { for interim in missed { listener.value.received(interim: interim) } }
@@ -28,7 +28,7 @@ struct InterimResponses: ~Copyable, Sendable {
         }
     }
 
-    /// The listener is told nothing more, and is let go of.
+    /// The listener gets no more calls, and is released.
     func leave(_ token: SlotToken) {
         // Released outside the lock.
         _ = state.withLock { $0.listeners.remove(token) }
@@ -45,7 +45,7 @@ struct InterimResponses: ~Copyable, Sendable {
         }
     }
 
-    /// The final response is there: nobody is told anything more.
+    /// The final response is there: the listeners get no more calls.
     func end() {
         let former = state.withLock { state -> State in
             let former = state

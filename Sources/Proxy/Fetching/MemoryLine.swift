@@ -1,28 +1,29 @@
 import Bytes
 import Synchronization
 
-/// The order in which fetches get memory once there is too little: bodies that have begun, and heads, each of them first
-/// come, first served. A body that has waited for `bodyPatience` bars heads: its clients have a head already, and are cut
-/// off if the rest does not come; who has no head yet can be told 503.
+/// The order in which fetches get memory when there is too little. It has two lists, each first come, first served:
+/// bodies that have begun, and heads. A body that has waited for `bodyPatience` bars heads: its clients have a head
+/// already, and are cut off if the rest does not come; a client without a head can still be sent 503.
 ///
-/// Without it, whoever asks just as memory is given back would get it: a newcomer, more often than one of hundreds who
-/// look again every `Worker.memoryRetryInterval`. Bodies do not bar heads from the start, because one that waits a moment
-/// for each piece still goes on, and so more clients are served with the same memory.
+/// Without the line, a fetch that asks just as memory is released would get it: a newcomer, more often than one of
+/// hundreds that retry every `Worker.memoryRetryInterval`. Bodies do not bar heads from the start: a body that waits a
+/// moment for each piece still goes on, and so more clients are served with the same memory.
 ///
 /// ```
 /// has memory ─none, or others of its kind stand in line→ stands in line ─among the first, and there is some→ has memory
 /// ```
 ///
-/// Nobody is told when memory is given back: the first look now and then. Who finds some wakes the first that still
-/// waits, who looks at once: as long as there is memory, one after another gets it. A body leaves its place to look for
-/// memory, and gets it back if there is none.
+/// Releasing memory notifies no fetch: the first in line poll. A fetch that finds memory wakes the first that still
+/// waits, which tries at once: as long as there is memory, one after another gets it. A body leaves its place to look
+/// for memory, and gets the place back if there is none.
 ///
-/// Shared by all loops. A mutex guards the line; who has no place asks an atomic first, which says 'nobody' nearly always.
+/// Shared by all loops. A mutex guards the line; a fetch without a place first reads an atomic, which nearly always
+/// says that the line is empty.
 final class MemoryLine: Sendable {
-    /// What is to be put into memory.
+    /// The content of memory that a fetch needs.
     enum Need { case body, head }
 
-    /// A place in the line, which its owner gives up by letting go of it.
+    /// A place in the line. Its owner gives it up by releasing it.
     final class Place: Sendable {
         private let line: MemoryLine
         fileprivate let need: Need
@@ -62,20 +63,20 @@ final class MemoryLine: Sendable {
         }
     }
 
-    /// How many of a kind may look for memory at the same time: more than one, so that one which has nothing to look for
-    /// any more keeps nobody waiting.
+    /// How many of a kind may look for memory at the same time: more than one, so that a fetch that needs none any more
+    /// holds up no other.
     static let front = 8
-    /// After so many nanoseconds a body goes before all heads.
+    /// The time, in nanoseconds, after which a waiting body goes before all heads.
     static let bodyPatience: Int64 = 1_000_000_000
 
     private let state = Guarded(State())
-    /// How many stand in each list.
+    /// The number of entries in each list.
     private let bodies = Atomic<Int>(0)
     private let heads = Atomic<Int>(0)
 
     /// - Parameters:
-    ///   - since: since when it waits, a nanosecond of the monotonic clock.
-    ///   - isFirst: it had its turn, and found nothing: before all others of its kind.
+    /// - since: when the fetch began to wait, in nanoseconds of the monotonic clock.
+    /// - isFirst: whether the fetch had its turn and found no memory: it goes before all others of its kind.
     ///   - wake: called by `wakeFirst`.
     func enter(_ need: Need, since: Int64, isFirst: Bool, wake: @escaping @Sendable () -> Void) -> Place {
         let place = Place(in: self, need)
@@ -90,10 +91,11 @@ final class MemoryLine: Sendable {
         change(need, by: -1)
     }
 
-    /// Whether anybody waits. Any thread.
+    /// Whether no fetch waits. Any thread.
     var isEmpty: Bool { bodies.load(ordering: .relaxed) == 0 && heads.load(ordering: .relaxed) == 0 }
 
-    /// There is memory again: calls the first `wake` of the kind, on this thread and not under the lock. Any thread.
+    /// Call when there is memory again: calls the first `wake` of the kind, on this thread and not under the lock. Any
+    /// thread.
     func wakeFirst(_ need: Need) {
         state.withLock { $0[need].first }?.wake()
     }
@@ -105,7 +107,8 @@ final class MemoryLine: Sendable {
         }
     }
 
-    /// Whether who stands at `place`, or nowhere, may take memory for `need` now, before those in line. Any thread.
+    /// Whether the fetch at `place`, or one without a place, may take memory for `need` now, before the others in line.
+    /// Any thread.
     /// - Parameter now: nanosecond of the monotonic clock.
     func letsThrough(_ place: Place?, for need: Need, at now: Int64) -> Bool {
         let hasBodies = bodies.load(ordering: .relaxed) > 0
@@ -122,7 +125,8 @@ final class MemoryLine: Sendable {
             }
             let identifier = place.map { ObjectIdentifier($0) }
             return state.withLock { state in
-                // Who looked in vain is the first, not the oldest.
+                // Check all bodies: the first is not always the oldest, since a body that found no memory returns to
+                // the front.
                 if state.bodies.contains(where: { now - $0.since >= Self.bodyPatience }) { return false }
                 return identifier.map { own in state.heads.prefix(Self.front).contains { $0.place == own } } ?? true
             }

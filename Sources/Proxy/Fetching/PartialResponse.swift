@@ -2,28 +2,28 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// A part of a representation as the origin sent it, and the stored parts that it goes with, if any (RFC 9111 §3.3,
-/// §3.4). It follows from what is given; nothing is stored yet.
+/// A part of a representation as the origin sent it, and the stored parts that it is combined with, if any (RFC 9111
+/// §3.3, §3.4). It depends on its arguments only; the store is not changed yet.
 struct PartialResponse {
     private let part: ReceivedPart
     private let request: ClientRequest
-    /// What is stored of the same variant of the same representation.
+    /// The stored parts of the same variant of the same representation.
     let base: StoredResponse?
-    /// What is kept of it: with a base, the base's head, updated.
+    /// The head to store: the head of the stored parts updated from this 206, or the 206's own.
     private let head: HeadBlock
-    /// What it says beside its bytes is for a client with `Authorization`, and no word about others (RFC 9111 §3.5):
-    /// they have what is stored.
+    /// Whether the 206's fields are for a client with `Authorization`, and say nothing of other clients (RFC 9111
+    /// §3.5): the others keep the stored fields.
     private let isToldToLeaderAlone: Bool
-    /// With the fields that only the leader may see; `nil` where there are none.
+    /// The head with the fields that only the leader may see; `nil` if there are none.
     let headForLeader: HeadBlock?
-    /// Of the whole, as the leader gets it: that it sets a cookie counts, whatever is kept of that.
+    /// The facts of the whole response as the leader gets it: a `Set-Cookie` counts, whether or not it is kept.
     let facts: ResponseFacts
     private let groups: CacheGroups?
 
     /// - Parameters:
-    ///   - fields: of the 206.
+    /// - fields: the fields of the 206.
     ///   - stored: the parts that were stored when the range was asked for.
-    ///   - request: the one that led.
+    /// - request: the request that led.
     ///   - requestTime: when the origin was asked.
     init(
         _ part: ReceivedPart, _ fields: FieldView, with stored: StoredResponse?, for request: ClientRequest,
@@ -60,7 +60,7 @@ struct PartialResponse {
         (head, headForLeader) = (kept, stays == nil ? forLeader : told)
     }
 
-    /// Whether the stored parts stay. A cookie is a matter of the client that it is set for.
+    /// Whether the stored parts stay. A cookie concerns only the client that it is set for.
     var leavesParts: Bool {
         guard base != nil else { return false }
         let policy = request.route.policy
@@ -70,26 +70,26 @@ struct PartialResponse {
         }
     }
 
-    /// Whether the stored parts and the one that arrives have all that the leader wants.
+    /// Whether the stored parts and the new one contain all that the leader wants.
     var hasEverythingWanted: Bool {
         var content = base?.parts?.content ?? PartialContent(0..<0, of: part.length)
         return content.add(PartialContent(part.range, of: part.length))
             && request.use(of: content, head, facts) == .answers
     }
 
-    /// Under whose fields it is stored, if not under its own: those are for one session or one client, while the bytes
-    /// are those that all get under the same tag.
+    /// The response whose fields the part is stored with, if not its own: its own fields are for one session or one
+    /// client, while its bytes are the same for all clients under the same tag.
     var keeper: StoredResponse? {
         guard let base else { return nil }
         guard facts.isForSession(of: request) else { return isToldToLeaderAlone ? base : nil }
         var facts = base.facts
-        // That it has no lifetime any more holds for all.
+        // The loss of its lifetime applies to all clients.
         if !facts.contains(.separatesRequests) { facts.forbidStale() }
         return base.with(head: base.head, facts: facts, groups: base.groups)
     }
 
-    /// What all get of it: the stored parts, and the one that arrives.
-    /// - Parameter body: of the part.
+    /// The response for all waiters: the stored parts, and the one that arrives.
+    /// - Parameter body: the body of the part.
     func response(_ body: GrowingBody, budget: MemoryBudget) -> StoredResponse {
         let run = StoredParts.Run(part.range, body)
         let parts = base?.parts?.adding(run, length: part.length, budget: budget)
@@ -98,13 +98,13 @@ struct PartialResponse {
             variant: request.variant(under: request.varyRule(head.view, facts)), groups: groups)
     }
 
-    /// Whether it is of the same variant of the same representation as what is stored.
+    /// Whether the part is of the same variant of the same representation as the stored ones.
     private static func belongs(
         _ part: ReceivedPart, _ fields: FieldView, _ facts: ResponseFacts, to stored: StoredResponse,
         for request: ClientRequest
     ) -> Bool {
-        // A tag identifies a representation of one URL (RFC 9110 §8.8.3): under a key that several URLs share, only as
-        // long as the response says that they are the same (No-Vary-Search draft).
+        // A tag identifies a representation of one URL (RFC 9110 §8.8.3). Under a key that several URLs share, it
+        // counts only as long as the response says that their representations are the same (No-Vary-Search draft).
         guard !request.isUnderVariation || Placement.stated(fields) == request.variation?.rule else { return false }
         let head = stored.head
         guard let content = stored.parts?.content, part.belongs(to: content, fields: fields, stored: head.view) else {

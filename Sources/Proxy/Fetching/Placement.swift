@@ -2,20 +2,21 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// Under which key a response with `No-Vary-Search` is stored, and whether that was invalidated meanwhile. A request is
-/// looked up under what is known of its path; if the response says otherwise, it goes where its own word puts it.
+/// The key under which a response with `No-Vary-Search` is stored, and whether that key was invalidated meanwhile. A
+/// request is looked up by the rules learnt for its path; if the response has another rule, it is stored under the key
+/// by that rule.
 ///
-/// Of one fetch, on its loop.
+/// Belongs to one fetch, on its loop.
 struct Placement {
-    /// Of the key it is fetched under, taken before the origin was asked.
+    /// The generation of the key of the fetch, taken before the request to the origin.
     private(set) var generation: Generation
-    /// Of the key as sent, likewise.
+    /// The generation of the key as sent, likewise.
     private var sentGeneration: Generation
-    /// Of the request's path, likewise (`SearchVariations.invalidations(of:)`).
+    /// The invalidations of the request's path, likewise (`SearchVariations.invalidations(of:)`).
     private let pathInvalidations: InvalidationMark
-    /// What the response says of queries, as far as it counts.
+    /// The response's `No-Vary-Search`, as far as it counts.
     private(set) var search = NoVarySearch.default
-    /// Where the response belongs, if not under the key it was fetched under.
+    /// The key where the response belongs, if not that of the fetch.
     private var elsewhere: Elsewhere?
 
     private struct Elsewhere {
@@ -24,14 +25,15 @@ struct Placement {
         let wasInvalidated: Bool
     }
 
-    /// - Parameter generations: of all keys that the response might be stored under (`Worker.generations`).
+    /// - Parameter generations: the generations of all keys that the response might be stored under
+    ///   (`Worker.generations`).
     init(_ generations: (ofKey: Generation, ofSentKey: Generation, ofPath: InvalidationMark)) {
         (generation, sentGeneration, pathInvalidations) = generations
     }
 
-    /// The key under which the response belongs, where it is another than that it was fetched under.
+    /// The key under which the response belongs, if not that of the fetch.
     var otherKey: CacheKey? { elsewhere?.key }
-    /// Of the key under which the response belongs.
+    /// The generation of the key under which the response belongs.
     var storeGeneration: Generation { elsewhere?.generation ?? generation }
 
     /// The request's own invalidation is done (`Worker.invalidate`).
@@ -41,9 +43,9 @@ struct Placement {
         sentGeneration = next
     }
 
-    /// Called when the head is there. Only what will be stored teaches: the draft goes by the most recently *stored*
-    /// response with the field, whatever its status; one without the field takes nothing back.
-    /// - Returns: why it is not stored after all.
+    /// Called when the head is there. Only a response that will be stored teaches a rule: the draft refers to the most
+    /// recently *stored* response with the field, whatever its status; a response without the field revokes no rule.
+    /// - Returns: the reason if the response is not stored after all.
     mutating func chooseStoreKey(
         by fields: FieldView, for request: ClientRequest, willBeStored: Bool, in store: ResponseStore,
         _ variations: SearchVariations, _ keys: KeyWriter
@@ -64,8 +66,8 @@ struct Placement {
             return nil
         }
         let storeGeneration = storeKey == request.sentKey ? sentGeneration : store.generation(storeKey)
-        // In this order: an invalidation begins with the key as sent and asks for variations then. So it shows here, or
-        // the variation showed there.
+        // In this order: an invalidation begins with the key as sent and then asks for the variations. So either this
+        // check finds the invalidation, or the invalidation found the variation.
         let wasInvalidated =
             variations.wasInvalidated(sent, since: pathInvalidations)
             || store.wasInvalidated(request.key, since: generation)
@@ -74,7 +76,7 @@ struct Placement {
         return wasInvalidated ? .outdated : nil
     }
 
-    /// Whether the response belongs under another key, and something was invalidated there while it was made.
+    /// Whether the response belongs under another key, and that was invalidated while the response was made.
     func wasInvalidatedElsewhere(in store: ResponseStore) -> Bool {
         guard let elsewhere else { return false }
         return elsewhere.wasInvalidated || store.wasInvalidated(elsewhere.key, since: elsewhere.generation)
@@ -87,7 +89,7 @@ struct Placement {
         return stated(head.view) == request.variation?.rule
     }
 
-    /// What a response says of queries. A field too large to be learnt does not count.
+    /// The response's `No-Vary-Search`. A field too large to be learnt does not count.
     static func stated(_ fields: FieldView) -> NoVarySearch {
         let stated = NoVarySearch(fields)
         return stated.size <= SearchVariations.largest ? stated : .default

@@ -1,11 +1,11 @@
-/// Who gets what a fetch brings, and whether it goes on without them.
+/// The recipients of a fetch's result, and whether the fetch goes on without them.
 ///
-/// A fetch that nobody can join is for its leader alone, who is no waiter of the operation: both are on one loop, so
-/// what it waits for goes to it without a lock, the mailbox, or an object.
+/// A fetch that no request can join is for its leader alone, which is not a waiter of the operation: both are on one
+/// loop, so the leader gets its result without a lock, the mailbox, or an object.
 enum Recipients {
-    /// Whoever waits for the fetch's operation, which knows them.
+    /// The waiters of the fetch's operation, which knows them.
     case waiters
-    /// `isDispensable`: whether the fetch goes on without it.
+    /// `isDispensable`: whether the fetch goes on without the leader.
     case leader(Presence, isDispensable: Bool)
 
     /// ```
@@ -14,7 +14,7 @@ enum Recipients {
     /// ```
     enum Presence { case waiting, served, gone }
 
-    /// - Returns: whether the leader is to be given the outcome: once at most, and not after it has left.
+    /// - Returns: whether the leader gets the outcome: at most once, and not after it has left.
     mutating func leaderTakesOutcome() -> Bool {
         guard case .leader(.waiting, let isDispensable) = self else { return false }
         self = .leader(.served, isDispensable: isDispensable)

@@ -1,39 +1,39 @@
 import HTTPSemantics
 import Storage
 
-/// What an answer of the origin says of what is stored under the key that it was asked under, and what becomes of that
-/// (RFC 9111 §4.3).
+/// Applies the origin's answer to the responses stored under the key of the fetch (RFC 9111 §4.3).
 ///
-/// A value of the moment, of one fetch, on its loop; made only where something is stored. It changes the store, and
-/// counts what became of each change.
+/// A temporary value of one fetch, on its loop; made only where a response is stored. It changes the store, and counts
+/// the outcome of each change.
 struct Revalidation {
-    /// The one that led.
+    /// The request that led.
     let request: ClientRequest
-    /// What was stored when it was made is what the answer is about.
+    /// The plan of the fetch. The answer is about the responses that were stored when the plan was made.
     let plan: FetchPlan
     /// When the origin was asked.
     let requestTime: Moment
-    /// Of the request's key, from before that.
+    /// The generation of the request's key, from before the request to the origin.
     let generation: Generation
-    /// Whether the request was to go past the cache by one of its cookies: then it changes nothing.
+    /// Whether the request goes past the cache because of one of its cookies: then its answer changes no stored
+    /// response.
     let hasPassCookie: Bool
     let store: ResponseStore
     let recorder: Recorder
 
-    /// RFC 9111 §4.3.5: what a response to HEAD says of the stored responses to GET.
-    /// - Parameter contentLength: that it states.
+    /// RFC 9111 §4.3.5: applies a response to HEAD to the stored responses to GET.
+    /// - Parameter contentLength: the `Content-Length` of the response to HEAD.
     func freshen(fromHead fields: FieldView, _ facts: ResponseFacts, contentLength: UInt64?) {
         let policy = request.route.policy
         let requestFields = request.fields
-        // It counts what this answer itself says of others, not what the stored ones say.
+        // The test is whether this answer speaks for other requests, not whether the stored ones do.
         guard let resource = plan.resource, facts.speaksForOthers(than: request), !hasPassCookie else { return }
         let ownRule = request.varyRule(fields, facts)
-        // What is encoded says nothing of what is not, and the other way round.
+        // An encoded response says nothing of unencoded ones, and the other way round.
         for stored in resource.responses(matching: requestFields.view)
             + resource.partialResponses(matching: requestFields.view)
         where stored.varyRule.hasSameCodings(as: ownRule) {
             let old = stored.head
-            // A length that is not known cannot disagree.
+            // An unknown length cannot disagree.
             let length =
                 stored.parts == nil
                 ? stored.bodyLength ?? 0
@@ -52,8 +52,8 @@ struct Revalidation {
                 let new = updated(stored, under: newHead, by: fields, at: facts.responseTime)
                 let rule = request.varyRule(newHead.view, new.facts)
                 guard rule == stored.varyRule || new.facts.isForSession(of: request) else {
-                    // It was stored for other field values; nobody has confirmed that those requests still get it
-                    // (§4.1).
+                    // The response was stored for other field values; the origin has not confirmed that requests with
+                    // such values still get it (§4.1).
                     store.drop(stored, of: request.key)
                     store.learn(rule, for: request.key)
                     continue
@@ -63,21 +63,21 @@ struct Revalidation {
         }
     }
 
-    /// What a 304 confirmed.
+    /// A response that a 304 confirmed.
     struct Freshened {
-        /// With its new fields.
+        /// The response with its new fields.
         let response: StoredResponse
-        /// Whether it is stored with them.
+        /// Whether it is stored with its new fields.
         let isStored: Bool
         /// The response with the fields that only the leader may see; `nil` where there are none.
         let leaderResponse: StoredResponse?
-        /// Whether it is not the leader's alone: what a 304 to `Authorization` tells of another `Vary`, say, is.
+        /// Whether other requests may have it too; after a 304 to `Authorization` with another `Vary`, for example,
+        /// they may not.
         let isForOthers: Bool
     }
 
-    /// RFC 9111 §4.3.4: the stored response that a 304 with `fields` is about; `nil`: it is about nothing that is
-    /// stored.
-    /// - Parameter clientIsAsked: whether the origin was asked under tags that only the client has, too.
+    /// RFC 9111 §4.3.4: the stored response that a 304 with `fields` selects; `nil` if it selects none.
+    /// - Parameter clientIsAsked: whether the request to the origin included tags that only the client has.
     func freshened(byNotModified fields: FieldView, responseTime: Moment, clientIsAsked: Bool = false) -> Freshened? {
         let policy = request.route.policy
         let notModified = ResponseFacts(
@@ -99,8 +99,8 @@ struct Revalidation {
             let newHead = Freshening.head(old.head, updatedWith: fields, facts: notModified, policy: policy)
             let renewed = updated(old, under: newHead, by: fields, at: responseTime)
             let rule = request.varyRule(newHead.view, renewed.facts)
-            // If `Vary` changed, the 304 confirms the response for this request only (§4.3.4); whether it suits earlier
-            // ones is unknown.
+            // If `Vary` changed, the 304 confirms the response for this request only (§4.3.4); whether the response
+            // suits earlier requests is unknown.
             var new = rule == old.varyRule ? renewed : renewed.with(request.variant(under: rule))
             var leaderHead = Freshening.headForLeader(old.head, old.facts, updatedWith: fields, facts: notModified)
             let confirmsForOthers = isForOthers || (rule == old.varyRule && mayStay(renewed.facts))
@@ -109,7 +109,7 @@ struct Revalidation {
                 leaderHead = leaderHead ?? newHead
             }
             let isStored = confirmsForOthers && replace(old, by: new, isConfirmed: true)
-            // Of several, the client gets the most recent.
+            // Of several responses, the client gets the most recent.
             guard freshened == nil else { continue }
             freshened = Freshened(
                 response: new, isStored: isStored, leaderResponse: leaderHead.map { new.withHead($0) },
@@ -118,8 +118,8 @@ struct Revalidation {
         return freshened
     }
 
-    /// What a 304 to one client, which says nothing of others, makes of what the origin lets all have (§3.5): the bytes
-    /// are still those, and for how long is renewed; what else it tells is for that client.
+    /// Applies a 304 that is for one client to a response that all clients may have (§3.5): it confirms the bytes and
+    /// renews the lifetime; its other fields are for that client.
     private func confirmed(_ old: StoredResponse, by fields: FieldView, _ notModified: ResponseFacts) -> StoredResponse
     {
         let head = Freshening.head(old.head, confirmedBy: fields, facts: notModified)
@@ -127,7 +127,7 @@ struct Revalidation {
     }
 
     /// `old` under its new head, whose `Age` and lifetime count from `responseTime` on (RFC 9111 §4.3.4).
-    /// - Parameter fields: of the answer that changed the head.
+    /// - Parameter fields: the fields of the answer that changed the head.
     private func updated(_ old: StoredResponse, under head: HeadBlock, by fields: FieldView, at responseTime: Moment)
         -> StoredResponse
     {
@@ -137,18 +137,19 @@ struct Revalidation {
         return old.with(head: head, facts: facts, groups: CacheGroups.of(head.view, requestTime: requestTime))
     }
 
-    /// RFC 9111 §4.3.3: a full answer says that this request does not, or no longer, get what is stored. Where the
-    /// answer does not take its place, because it is not stored or has another `Vary`, what is stored is from now on
-    /// validated before it is used stale: it covers neither a refresh nor a failure. While it is fresh the origin has
-    /// promised it; and the next request, which may get something else than this one, can still use its validators.
+    /// RFC 9111 §4.3.3: a full response says that this request does not, or no longer, get the stored one. If the full
+    /// response does not replace it, because it is not stored or has another `Vary`, the stored one is from now on
+    /// validated before it is used stale: it covers neither a refresh nor a failure. It stays usable while it is fresh,
+    /// as the origin has promised; and the next request, which may get another response than this one, can still use
+    /// its validators.
     /// - Parameters:
-    ///   - willBeStored: whether the answer will be.
-    ///   - staysHere: whether it belongs under the key that it was asked for under.
+    /// - willBeStored: whether the answer will be stored.
+    /// - staysHere: whether the answer belongs under the key of the fetch.
     func forbidStaleUse(after answer: ResponseFacts, _ fields: FieldView, willBeStored: Bool, staysHere: Bool) {
         guard let former = plan.stored ?? plan.parts, answer.supersedesStored, answer.speaksForOthers(than: request)
         else { return }
         let rule = request.varyRule(fields, answer)
-        // It takes the place of those that would go before it once it is there (`dropVariants`).
+        // Once stored, the answer replaces the responses that would be preferred over it (`dropVariants`).
         if willBeStored, rule == former.varyRule || (former.goesBefore(rule) && staysHere) { return }
         forbidStaleUse(of: former)
     }
@@ -159,19 +160,19 @@ struct Revalidation {
         _ = restate(former, facts)
     }
 
-    /// The stored response gets other rules, but nobody has confirmed it.
+    /// The stored response gets other facts without a confirmation by the origin.
     private func restate(_ former: StoredResponse, _ facts: ResponseFacts) -> StoreOutcome {
         let outcome = store.freshen(
             former, by: former.with(head: former.head, facts: facts, groups: former.groups), under: request.key,
             generation: generation, isConfirmed: false)
-        // Rather none than one that is used by the rules that no longer hold.
+        // No response is better than one that is used by facts that no longer hold.
         if outcome == .noRoom { store.drop(former, of: request.key) }
         return outcome
     }
 
-    /// `answer` is stored under the request's key. It answers this request, but some that did so before would go before
-    /// it (§4.1, `StoredResponse.Precedence`): requests would be told to fetch again and again. Not sooner: an answer
-    /// that breaks off is no reason to lose what was there.
+    /// `answer` is stored under the request's key. Drops the responses that match the request and would be preferred
+    /// over `answer` (§4.1, `StoredResponse.Precedence`): with them, requests would be fetched again and again. Not
+    /// done sooner: an answer that breaks off is no reason to lose the stored ones.
     func dropVariants(before answer: StoredResponse) {
         guard plan.stored != nil, answer.facts.supersedesStored, answer.facts.speaksForOthers(than: request) else {
             return
@@ -182,15 +183,16 @@ struct Revalidation {
         }
     }
 
-    /// `answer` to a request for a range cannot go with the stored parts, or says that they may not be kept.
+    /// `answer` to a range request cannot be combined with the stored parts, or says that they may not be kept: drops
+    /// them.
     func dropParts(after answer: ResponseFacts) {
         guard let former = plan.parts, answer.speaksForOthers(than: request), !hasPassCookie else { return }
         store.drop(former, of: request.key)
     }
 
-    /// Replaces a stored response by its update, unless that says that it may no longer be stored.
-    /// - Parameter isConfirmed: whether it is what GET gets.
-    /// - Returns: whether it is there.
+    /// Replaces a stored response by its update, unless the update may no longer be stored.
+    /// - Parameter isConfirmed: whether the origin confirmed that a GET gets the response.
+    /// - Returns: whether the update is stored.
     @discardableResult
     private func replace(_ old: StoredResponse, by new: StoredResponse, isConfirmed: Bool) -> Bool {
         guard new.facts.speaksForOthers(than: request), !hasPassCookie else { return false }
@@ -203,7 +205,7 @@ struct Revalidation {
             return false
         }
         if new.facts.isForSession(of: request) {
-            // That it has no lifetime any more holds for all.
+            // The loss of its lifetime applies to all clients.
             if !old.facts.contains(.separatesRequests) { forbidStaleUse(of: old) }
             return false
         }
@@ -213,7 +215,7 @@ struct Revalidation {
         return outcome == .stored
     }
 
-    /// Whether what has become so may be stored, as the answer to this request.
+    /// Whether a response with these facts may be stored, as the answer to this request.
     private func mayStay(_ facts: ResponseFacts) -> Bool {
         facts.storability(
             answering: request.facts(asking: .get, hasPassCookie: hasPassCookie), answersTarget: false,
@@ -221,21 +223,22 @@ struct Revalidation {
     }
 }
 
-/// What an answer to one client may do to what is stored for all.
+/// The effect that an answer to one client may have on the responses stored for all.
 extension ResponseFacts {
-    /// What the origin tells a client that sent `Authorization` concerns that client alone, unless it says otherwise
-    /// (RFC 9111 §3.5): what is stored for the others stays as it was. Otherwise anybody could have it evicted.
+    /// The origin's answer to a client that sent `Authorization` concerns that client alone, unless it says otherwise
+    /// (RFC 9111 §3.5): the responses stored for others stay as they are. Otherwise any client could have them evicted.
     func speaksForOthers(than request: ClientRequest) -> Bool {
         !request.hasAuthorization || contains(.allowsAuthorized)
     }
 
-    /// What comes for a request with cookies or fields of its own, and has no lifetime, is for those alike. So are the
-    /// fields of a 304, an answer to HEAD or another part: in what is stored, others would get them.
+    /// A response without a lifetime to a request with cookies or fields of its own is for matching requests only. So
+    /// are the fields of a 304, of a response to HEAD or of another part: if they were stored, other requests would get
+    /// them.
     func isForSession(of request: ClientRequest) -> Bool { contains(.separatesRequests) && request.isOfSession }
 }
 
 extension ClientRequest {
-    /// What a response on its route with these fields varies by.
+    /// The rule by which a response with these fields varies on the request's route.
     func varyRule(_ fields: FieldView) -> VaryRule { VaryRule(fields, policy: route.policy) ?? .none }
 
     func varyRule(_ fields: FieldView, _ facts: ResponseFacts) -> VaryRule {

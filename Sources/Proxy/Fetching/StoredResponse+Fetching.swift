@@ -1,7 +1,7 @@
 import HTTPSemantics
 import Storage
 
-/// A stored response, except for what a validation or another request changes.
+/// Copies of a stored response, changed by a validation or for another request.
 extension StoredResponse {
     /// This body under another head.
     func with(head: HeadBlock, facts: ResponseFacts, groups: CacheGroups?) -> StoredResponse {
@@ -25,12 +25,12 @@ extension StoredResponse {
     func withHead(_ head: HeadBlock) -> StoredResponse { with(head: head, facts: facts, groups: groups) }
 }
 
-/// What a stored response is good for where only parts of it are there.
+/// The use of a stored response of which only parts are stored.
 extension StoredResponse {
-    /// Whether its parts are all that `request` wants of it.
+    /// Whether the response has all that `request` wants of it.
     func hasEverything(wantedBy request: ClientRequest) -> Bool { use(for: request) == .answers }
 
-    /// What its parts are good for.
+    /// The use of its parts for `request`.
     func use(for request: ClientRequest) -> PartUse {
         guard let parts else { return .answers }
         return request.use(of: parts.content, head, facts)
@@ -38,13 +38,13 @@ extension StoredResponse {
 }
 
 extension ClientRequest {
-    /// What parts of a representation are good for to it.
+    /// The use of parts of a representation for the request.
     /// - Parameters:
     ///   - content: the parts.
-    ///   - head: of the representation, with `facts`.
+    /// - head: the head of the representation, which has `facts`.
     func use(of content: PartialContent, _ head: HeadBlock, _ facts: ResponseFacts) -> PartUse {
         let fields = fields
-        // For 304 no byte is needed (RFC 9111 §4.3.2).
+        // A 304 needs no content (RFC 9111 §4.3.2).
         guard ClientConditions.evaluate(fields.view, stored: head.view, facts: facts) == .send else { return .answers }
         return PartUse(fields.view, of: content, stored: head.view, facts: facts, maxRanges: route.maxRanges)
     }
