@@ -10,7 +10,7 @@ import Synchronization
 /// moment for each piece still goes on, and so more clients are served with the same memory.
 ///
 /// ```
-/// has memory ─none, or others of its kind stand in line→ stands in line ─among the first, and there is some→ has memory
+/// has memory ─none left, or others of its kind in line→ in line ─among the first, and memory is free→ has memory
 /// ```
 ///
 /// Releasing memory notifies no fetch: the first in line poll. A fetch that finds memory wakes the first that still

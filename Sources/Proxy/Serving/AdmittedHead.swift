@@ -2,9 +2,9 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// The head of a request that was admitted: copied out of its connection's buffer, with what follows from it under the
-/// settings and what is known about its path's queries. A value; a request made from another differs in a few of these
-/// and copies the rest as a whole.
+/// The head of an admitted request: copied out of its connection's buffer, with the values derived from it by the
+/// settings and by the query rules known for its path. A value; a request derived from another changes a few of these
+/// values and copies the rest as a whole.
 struct AdmittedHead: Sendable {
     let head: RequestHead
     private(set) var fields: HeadBlock
@@ -12,25 +12,25 @@ struct AdmittedHead: Sendable {
     let route: Route
     /// The scheme in the cache key.
     let scheme: ClientScheme
-    /// Whether it goes past the cache by one of its cookies (`Route.passCookies`).
+    /// Whether the request goes past the cache because of one of its cookies (`Route.passCookies`).
     let hasPassCookie: Bool
-    /// Whether it has any cookies: after a reload one of them may be a pass cookie.
+    /// Whether the request has any cookies: after a reload one of them may be a pass cookie.
     let hasCookies: Bool
-    /// Whether it has credentials that hold for its connection (NTLM, Negotiate).
+    /// Whether the request has credentials that hold for its connection (NTLM, Negotiate).
     let hasConnectionCredentials: Bool
-    /// How often the request has been through here already (`LoopDetection`).
+    /// How often the request has already passed this proxy (`LoopDetection`).
     let visits: UInt8
-    /// The key by which the request is looked up and its fetch is found: the key of its URL, or what that becomes under
-    /// a variation (No-Vary-Search).
+    /// The key by which the request is looked up and its fetch is found: the key of its URL, or the key derived from
+    /// that under a variation (No-Vary-Search).
     private(set) var key: CacheKey
-    /// The key of its URL as sent, if that is another.
+    /// The key of the request's URL as sent, if it differs from `key`.
     private var otherSentKey: CacheKey?
-    /// The variation that was the latest of its path when `key` was chosen.
+    /// The latest variation of the path when `key` was chosen.
     private(set) var variation: SearchVariation?
 
-    /// The key of its URL as sent.
+    /// The key of the request's URL as sent.
     var sentKey: CacheKey { otherSentKey ?? key }
-    /// Whether requests for other URLs have the same key.
+    /// Whether requests for other URLs may have the same key.
     var isUnderVariation: Bool { otherSentKey != nil }
 
     init(
@@ -65,21 +65,21 @@ struct AdmittedHead: Sendable {
         return copy
     }
 
-    /// Whether a request with this head, from such a client, is for the same URL: the words are the same, but nobody
-    /// believes everybody's word on the scheme.
+    /// Whether a request with this head, from such a client, is for the same URL: the bytes are the same, but only a
+    /// trusted proxy may state the scheme.
     func isForSameURL(isFromTrustedProxy: Bool) -> Bool {
         ClientScheme(of: fields.view, isFromTrustedProxy: isFromTrustedProxy) == scheme
     }
 
-    /// Whether `bytes` begin with this head, and so would be parsed as it: a head marks its own end.
+    /// Whether `bytes` begin with this head, and so would be parsed as this head: a head marks its own end.
     func isBeginning(of bytes: Span<UInt8>) -> Bool {
         let head = fields.bytes
         return bytes.count >= head.count && head.span.isEqual(to: bytes.extracting(0..<head.count))
     }
 }
 
-/// An admitted head that many requests may share: those of a crowd in the same words do. Its identity stands for these
-/// words. Immutable, free to go to any thread.
+/// An admitted head that many requests may share: the requests of a crowd whose heads have the same bytes. Its identity
+/// stands for these bytes. Immutable, usable on any thread.
 final class SharedHead: Sendable {
     let value: AdmittedHead
 

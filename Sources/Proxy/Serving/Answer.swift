@@ -2,7 +2,7 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// What one client gets of a response: its status, which part of the body, and with which framing. Pure.
+/// The form in which one client gets a response: its status, its part of the body, and its framing. Pure.
 struct Answer: Sendable {
     private enum Content: Sendable {
         /// The head only.
@@ -14,19 +14,19 @@ struct Answer: Sendable {
 
     let status: Status
     private let content: Content
-    /// The length of the content that is sent or, to HEAD, would be; `nil` when it is not known yet.
+    /// The length in bytes of the content that is sent or, for HEAD, would be; `nil` if it is not known yet.
     private let length: Int?
-    /// The length of the whole representation, for ranges; `nil` when it is not known.
+    /// The length of the whole representation, for ranges; `nil` if it is not known.
     private let wholeLength: Int?
-    /// Whether it answers HEAD with what may have been made for GET.
+    /// Whether a response that may have been made for GET answers HEAD.
     private let isForHead: Bool
     private let response: StoredResponse
 
     /// - Parameters:
-    ///   - response: where it has only parts, they are all that is wanted (`StoredResponse.hasEverything`).
+    /// - response: the response; if it has only parts, they are all that is wanted (`StoredResponse.hasEverything`).
     ///   - length: the body's length as far as it is known.
-    ///   - isPassedThrough: the response was made for this very request, preconditions and range and all.
-    ///   - maxRanges: with more, all are ignored (RFC 9110 §14.2).
+    /// - isPassedThrough: whether the response was made for this very request, including its preconditions and range.
+    /// - maxRanges: the most ranges that a request may have; with more, all are ignored (RFC 9110 §14.2).
     init(
         _ request: borrowing ClientRequest, _ response: StoredResponse, length: Int?, isPassedThrough: Bool,
         maxRanges: Int
@@ -44,13 +44,13 @@ struct Answer: Sendable {
         let stored = response.facts.status
         status = stored
         content = request.method == .head || stored.forbidsContent ? .none : .whole
-        // Trailers need chunks (RFC 9112 §7.1.2). Hardly any response has them: what the client takes is asked last.
+        // Trailers need chunks (RFC 9112 §7.1.2). Few responses have trailers, so the client's `TE` is checked last.
         let sendsTrailers =
             response.trailers != nil && response.parts == nil && request.method == .get && request.acceptsTrailers
         self.length = stored.forbidsContent || sendsTrailers ? nil : length
     }
 
-    /// By the request's preconditions and range (RFC 9110 §13, §14); `nil`: the whole.
+    /// The result of the request's preconditions and range (RFC 9110 §13, §14); `nil`: the whole.
     private static func partOrNothing(
         of response: StoredResponse, for request: ClientRequest, length: Int?, maxRanges: Int
     ) -> (Status, Content, Int?)? {
@@ -67,7 +67,7 @@ struct Answer: Sendable {
             case .whole:
                 break
             case .multiple where !response.isAllThere:
-                // Several parts in the order they were asked for cannot be sent as the bytes come.
+                // Several parts in the requested order cannot be sent while the bytes still arrive.
                 break
             case .single(let part):
                 return (.partialContent, .part(part), part.count)
@@ -79,7 +79,7 @@ struct Answer: Sendable {
                 return (.rangeNotSatisfiable, .none, 0)
             }
         }
-        // A part of something of unknown length.
+        // A part of a representation of unknown length.
         if length == nil, response.parts != nil, maxRanges > 0, range.specs.count == 1,
             case .between(let first, let last) = range.specs[0]
         {
@@ -88,7 +88,7 @@ struct Answer: Sendable {
         return nil
     }
 
-    /// Letters and digits that a body contains only by an absurd coincidence.
+    /// Letters and digits that occur in a body only by an extremely unlikely coincidence.
     private static func makeBoundary() -> ByteSlice {
         let buffer = ByteBuffer(capacity: 32)
         buffer.append(hexadecimal: .random(in: .min ... .max))
@@ -98,7 +98,7 @@ struct Answer: Sendable {
 
     // MARK: - The body
 
-    /// What a delivery reads from.
+    /// The sources from which a delivery reads.
     func sources() -> Delivery.Sources {
         if let parts = response.parts { return sources(from: parts) }
         return .one(source())
@@ -113,8 +113,8 @@ struct Answer: Sendable {
             case .whole: part = nil
             case .part(let range): part = range
             }
-            // The beginning is gone only when the body was cut to a window before this reader came, which closes the
-            // fetch to it.
+            // The beginning is gone only if the body was cut to a window before this reader came, and that closes the
+            // fetch to new readers.
             let body = response.bodyToFollow()
             guard let cursor = body.attach() else { return .lost }
             return .arriving(body, cursor, part: part)
@@ -128,7 +128,7 @@ struct Answer: Sendable {
         }
     }
 
-    /// From what is there of the representation and what still arrives.
+    /// The stored parts of the representation, and the one that still arrives.
     private func sources(from parts: StoredParts) -> Delivery.Sources {
         switch content {
         case .none: return .one(.none)
@@ -138,7 +138,7 @@ struct Answer: Sendable {
         }
     }
 
-    /// The parts with their heads between them, as one row of pieces.
+    /// The parts, each after its head, as one row of pieces.
     private func reader(of multipart: MultipartRanges, _ pieces: (Range<Int>) -> [ByteSlice])
         -> CompleteBodyReader
     {
@@ -192,8 +192,8 @@ struct Answer: Sendable {
             guard isForHead, response.facts.contains(.describesContent) else {
                 return buffer.append(response.fieldLines)
             }
-            // The digest would be of no content (RFC 9530 appendix B.2), and so not the one that GET gets. Other fields
-            // are those of GET (RFC 9110 §9.3.2).
+            // The digest would be one of no content (RFC 9530 appendix B.2), and so not the one that GET gets. The
+            // other fields are the same as for GET (RFC 9110 §9.3.2).
             let head = response.head
             buffer.appendFields(head.view, connection: ConnectionOptions(), dropping: FieldSet(.contentDigest))
             return
@@ -204,8 +204,8 @@ struct Answer: Sendable {
         case .none where status == .notModified:
             buffer.appendFieldsOfNotModified(fields)
         case .none:
-            // 416: fields about the representation do not describe this answer. Nor does its lifetime: a cache behind
-            // this one that knows no ranges would keep the answer for the URL (RFC 9111 §3).
+            // 416: fields about the representation do not describe this answer. Nor does the representation's lifetime:
+            // a cache behind this one that does not know ranges would store the answer for the URL (RFC 9111 §3).
             buffer.appendFields(fields, connection: ConnectionOptions(), dropping: Self.notOfUnsatisfiable)
             buffer.appendField("Cache-Control", "no-store")
             buffer.append(.unsatisfied(length: wholeLength ?? 0))
@@ -232,16 +232,16 @@ extension ByteBuffer {
         appendLineEnd()
     }
 
-    /// What a 206 has of the stored fields: not the digest of the whole content (RFC 9530 §2). Some pages have a
-    /// `Content-Range` of their own, in units that only their scripts know; with a 206 it would stand beside ours (RFC
-    /// 9110 §14.4).
+    /// Appends the stored fields that belong in a 206: not the digest of the whole content (RFC 9530 §2). Some pages
+    /// have a `Content-Range` of their own, in units that only their scripts know; in a 206 it would stand beside ours
+    /// (RFC 9110 §14.4).
     func appendFieldsOfPart(of response: StoredResponse) {
         guard response.facts.contains(.describesContent) else { return append(response.fieldLines) }
         let head = response.head
         appendFields(head.view, connection: ConnectionOptions(), dropping: StoredFields.ofContent)
     }
 
-    /// What a 304 has of the stored response's `fields`.
+    /// Appends the stored response's `fields` that belong in a 304.
     func appendFieldsOfNotModified(_ fields: FieldView) {
         appendFields(fields, connection: ConnectionOptions(), dropping: .omittedFromNotModified(fields))
     }

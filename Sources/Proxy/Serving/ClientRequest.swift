@@ -2,21 +2,21 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// One request, as everything but the hot path sees it. Immutable, free to go to any thread. Its identity stands for
-/// the client that asked: a response may be for that one alone.
+/// One request, in the form used everywhere but on the hot path. Immutable, usable on any thread. Its identity stands
+/// for the client that sent it: a response may be for that client alone.
 final class ClientRequest: Sendable {
-    /// Who sent it, as far as an origin is told.
+    /// The sender of the request, as far as an origin is told.
     struct Sender: Sendable {
         let address: ByteSlice
         let isTrustedProxy: Bool
-        /// Whether its connection has connections to origins of its own (`BoundConnections`).
+        /// Whether the client connection has connections to origins of its own (`BoundConnections`).
         var isBound = false
     }
 
-    /// The request's own head, or that of the crowd that it is one of.
+    /// The request's own head, or the head of its crowd.
     let sharedHead: SharedHead
     private let sender: Sender
-    /// When its head was complete.
+    /// When the request's head was complete.
     let arrived: Moment
 
     init(sharing head: SharedHead, arrived: Moment, from sender: Sender) {
@@ -42,13 +42,15 @@ final class ClientRequest: Sendable {
     /// This request as if its client had sent no `Authorization`.
     var anonymous: ClientRequest { with(admitted.without(FieldSet(.authorization))) }
 
-    /// The client's IP address as text, without the port, for `X-Forwarded-For`; empty if it came by a Unix socket.
+    /// The client's IP address as text, without the port, for `X-Forwarded-For`; empty if the client used a Unix
+    /// socket.
     var clientAddress: ByteSlice { sender.address }
-    /// Whether it came from a proxy whose word on the client counts.
+    /// Whether the request came from a proxy whose statements about the client are trusted.
     var isFromTrustedProxy: Bool { sender.isTrustedProxy }
 
-    /// Whether it goes over a connection to the origin that is its client connection's own: its user may be known there,
-    /// or will be, and no field need say so. What it brings is for it alone.
+    /// Whether the request goes over a connection to the origin that belongs to its client connection: the origin may
+    /// know the user of that connection, or will, without any field that says so. The response is for this request
+    /// alone.
     var isBound: Bool { sender.isBound || admitted.hasConnectionCredentials }
 
     var admitted: AdmittedHead { sharedHead.value }
@@ -72,7 +74,8 @@ final class ClientRequest: Sendable {
         case .length, .chunked, .untilClose: true
         }
     }
-    /// Whether its client waits for 100 before it sends content. Any other `Expect` goes no further (RFC 9110 §10.1.1).
+    /// Whether the client waits for 100 before it sends content. Any other `Expect` is not forwarded (RFC 9110
+    /// §10.1.1).
     var awaitsContinue: Bool { hasContent && head.expectation == .continue }
     /// Method, host and target, for the diagnostics log.
     var summary: String {
@@ -80,7 +83,7 @@ final class ClientRequest: Sendable {
         return "\(String(bytes[head.methodRange.range])) \(authority) \(String(bytes[head.target.whole.range]))"
     }
 
-    /// The host and port that were asked for, as the key has them. Not for the hot path.
+    /// The host and port of the target, in the form that the key has. Too slow for the hot path.
     var authority: String {
         let fields = fields
         let buffer = ByteBuffer(capacity: 64)
@@ -88,39 +91,39 @@ final class ClientRequest: Sendable {
         return String(buffer.span)
     }
 
-    /// How many more times the request may be forwarded, where it is OPTIONS and says so (RFC 9110 §7.6.2); at least 1
-    /// once admitted.
+    /// How many more times the request may be forwarded, if it is an OPTIONS with `Max-Forwards` (RFC 9110 §7.6.2); at
+    /// least 1 once admitted.
     var maxForwards: Int? {
         guard method == .options else { return nil }
         let fields = fields
         return fields.view.maxForwards
     }
 
-    /// Whether the client takes trailers (RFC 9110 §10.1.4).
+    /// Whether the client accepts trailers (RFC 9110 §10.1.4).
     var acceptsTrailers: Bool {
         guard head.version == .http11 else { return false }
         let fields = fields
         return fields.view.saysTrailers
     }
-    /// Whether it asks for something only under conditions, or for a part, or to switch protocols.
+    /// Whether the request has conditions or a range, or asks to switch protocols.
     var isConditional: Bool { !fields.present.isDisjoint(with: .conditions.union(FieldSet(.upgrade))) }
-    /// Whether a 304 answers it as it came. Some APIs answer an unsafe request so that changed nothing.
+    /// Whether a 304 can answer the request as it came. Some APIs answer an unsafe request that changed nothing so.
     var mayBeNotModified: Bool {
         guard method == .get || method == .head else { return true }
         let fields = fields
         return ClientConditions.apply(to: fields.view)
     }
-    /// Whether a field of it names another method than its first line.
+    /// Whether a field of the request names another method than its request line.
     var namesMethod: Bool {
         let fields = fields
         return KeyedForwarding.namesMethod(fields.view)
     }
     var hasAuthorization: Bool { fields.present.contains(.authorization) }
 
-    /// What the cache rules look at in it.
+    /// The facts about the request that the cache rules use.
     /// - Parameters:
-    ///   - method: that the origin was asked with, or that what is stored answers.
-    ///   - hasPassCookie: whether it was to go past the cache: settings may have come since that say so.
+    /// - method: the method that the origin was sent, or that the stored response answers.
+    /// - hasPassCookie: whether the request goes past the cache because of a cookie, possibly by newer settings.
     func facts(asking method: Method, hasPassCookie: Bool) -> RequestFacts {
         RequestFacts(
             method: method, directives: directives, hasAuthorization: hasAuthorization, hasPassCookie: hasPassCookie,
@@ -129,7 +132,7 @@ final class ClientRequest: Sendable {
 }
 
 extension ClientRequest {
-    /// What was asked for, as a URI. Not for the hot path.
+    /// The target URI. Too slow for the hot path.
     var targetURI: TargetURI {
         let (fields, target) = (fields, head.target)
         let pathAndQuery = ByteBuffer(capacity: 128)

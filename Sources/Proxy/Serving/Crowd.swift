@@ -3,34 +3,34 @@ import Coalescing
 import HTTPSemantics
 import Libevent
 
-/// Consecutive requests on one loop that joined the same fetch and ask for nothing special. They share a seat at it, so
-/// that ten thousand of them are one waiter there; which of them is served, and which has waited too long, is decided
-/// here.
+/// Consecutive requests on one loop that joined the same fetch and ask for nothing special. They share one seat at the
+/// fetch, so that ten thousand of them are one waiter there; the crowd decides which member is served, and which has
+/// waited too long.
 ///
-/// Owned by its members, and by its worker as long as others may join. Confined to its loop. If the fetch fails, each
-/// member is told when its turn comes, like any other waiter.
+/// Owned by its members, and by its worker as long as other requests may join. Confined to its loop. If the fetch
+/// fails, each member is told when its turn comes, like any other waiter.
 ///
 /// ```
 /// empty ─first joins→ gathering ─result→ served ─last leaves→ over
 ///                         └─last leaves→ over
 /// ```
 ///
-/// What concerns all members is done for a few of them at a time, so that the loop's other clients do not wait for all.
-/// The result comes to each in a turn of its own. While it gathers, the crowd itself takes turns, in which it ends the
-/// waits of those whose time is over, and tells those who have not had all interim responses:
+/// Work that concerns all members is done for a few of them at a time, so that the loop's other clients do not wait for
+/// all. Each member gets the result in a turn of its own. While it gathers, the crowd itself takes turns, in which it
+/// ends the waits of members whose time is over, and sends the missing interim responses:
 ///
 /// ```
-/// resting ─1xx, one joins after a 1xx, the deadline→ in line ─its turn, and more to do→ in line
-///    ▲                                                  └─its turn, and no more to do, or not gathering→ resting
-///    └──────────────────────────────────────────────────────┘
+/// resting ─1xx, a request joins after a 1xx, the deadline→ in line ─its turn, and more to do→ in line
+///    ▲                                                        └─its turn, and no more to do, or not gathering→ resting
+///    └────────────────────────────────────────────────────────────┘
 /// ```
 ///
-/// A member has each interim response once and in order, since the crowd counts how many it has had; and before its
-/// result, since what is missing is sent when it takes that.
+/// A member gets each interim response once and in order, since the crowd counts how many it was sent; and before its
+/// result, since the missing ones are sent when it takes the result.
 final class Crowd: FetchWaiter, TurnTaker {
     private enum State {
         case empty
-        /// Somebody waits, and others may join.
+        /// A member waits, and other requests may join.
         case gathering(WaiterToken)
         /// Each member takes the result when its turn comes, and keeps its part of the seat until it leaves.
         case served(WaiterToken, Result<FetchedResponse, OperationError>)
@@ -40,19 +40,19 @@ final class Crowd: FetchWaiter, TurnTaker {
     private struct Member {
         /// `nil` once it has left.
         var transaction: Transaction?
-        /// Until when it waits, in nanoseconds of the loop's clock. Later members wait longer.
+        /// Until when the member waits, in nanoseconds of the loop's clock. Later members wait longer.
         let due: Int64
-        /// How many of the interim responses it was sent.
+        /// How many of the interim responses the member was sent.
         var heard: UInt32 = 0
     }
 
     /// The end of the members' waits.
     private enum Clock {
-        /// Nobody waits.
+        /// No member waits.
         case stopped
         /// Until the first wait ends.
         case armed(Deadline)
-        /// A wait's end came, and waits that are over may be left.
+        /// The end of a wait came, and there may still be waits that are over.
         case due
 
         var isDue: Bool {
@@ -73,38 +73,38 @@ final class Crowd: FetchWaiter, TurnTaker {
     private let members = Exclusive<[Member]>([])
     /// How many of `members` have not left.
     private var present = 0
-    /// Members before this one have left or are not waited for any more.
+    /// All members before this index have left or no longer wait.
     private var firstWaiting = 0
     private var clock = Clock.stopped
-    /// Whether a turn of its own will come.
+    /// Whether the crowd waits for a turn of its own.
     private var isInLine = false
-    /// When the last one joined, in nanoseconds of the loop's clock.
+    /// When the last member joined, in nanoseconds of the loop's clock.
     private var lastJoined = Int64.min
-    /// What the last one asked for; `nil` unless it is gathering. The next one mostly asks for the same in the same
-    /// words, which need not be parsed and copied again.
+    /// The head of the last member's request; `nil` unless the crowd is gathering. The next request mostly has a head
+    /// of the same bytes, which need not be parsed and copied again.
     private(set) var latestHead: SharedHead?
-    /// The interim responses, until all members have had them, or the result.
+    /// The interim responses, until all members were sent them, or the result.
     private var interims = CrowdInterims()
-    /// The last one that the result serves: it serves all others with the same head that came no later.
+    /// The last request that the result serves: it also serves all others with the same head that came no later.
     private var lastServed: ClientRequest?
     /// How many departed members may stay in the list beyond the number present.
     private static let mostEmpty = 1024
 
-    /// Empty at first: the request that prompted it has a seat of its own.
+    /// The crowd is empty at first: the request that prompted it has a seat of its own.
     init(at operation: FetchOperation, route: Route, worker: Worker) {
         self.operation = operation
         self.route = route
         self.worker = worker
     }
 
-    /// Whether somebody waits in it, and others may join.
+    /// Whether a member waits, and other requests may join.
     var isGathering: Bool {
         switch state {
         case .gathering: true
         case .empty, .served, .over: false
         }
     }
-    /// Whether somebody joined in this iteration.
+    /// Whether a request joined in this iteration of the loop.
     var isGrowing: Bool { isGathering && lastJoined == worker.now }
 
     func isFor(_ request: ClientRequest) -> Bool {
@@ -113,11 +113,11 @@ final class Crowd: FetchWaiter, TurnTaker {
 
     // MARK: Joining and leaving
 
-    /// - Returns: `nil` when it is closed: the operation takes no more, the response is there, or most of the members
-    ///   have left.
+    /// - Returns: `nil` if the crowd is closed: the operation takes no more waiters, the response is there, or most of
+    ///   the members have left.
     func join(_ transaction: Transaction) -> FetchSeat? {
         guard members.use({ $0.count }) <= 2 * present + Self.mostEmpty else {
-            // The next ones make another.
+            // The next requests make another crowd.
             closeToOthers()
             return nil
         }
@@ -146,7 +146,7 @@ final class Crowd: FetchWaiter, TurnTaker {
         return .member(self, index: index)
     }
 
-    /// Not once the response is there: the first one would have joined late, and the others could not join.
+    /// Fails once the response is there: the first member would have joined late, and the others could not join.
     private func takeSeat() -> Bool {
         guard operation.value == nil else { return false }
         let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
@@ -159,7 +159,7 @@ final class Crowd: FetchWaiter, TurnTaker {
         return true
     }
 
-    /// - Returns: false when the result is there, or it had left before.
+    /// - Returns: false if the result is there, or the member had left before.
     func leave(_ index: Int) -> Bool {
         let leaver = members.use { index < $0.count ? $0[index].transaction.take() : nil }
         guard leaver != nil else { return false }
@@ -209,14 +209,14 @@ final class Crowd: FetchWaiter, TurnTaker {
             if let transaction = member.transaction { turns.serve(transaction) }
             index += 1
         }
-        // Behind the last of them.
+        // Runs after the last member's turn.
         if !interims.isEmpty { turns.put { [self] in interims = CrowdInterims() } }
     }
 
-    /// `nil` behind the last one. Members may leave while others are called, the last one too.
+    /// `nil` after the last member. Members, even the last one, may leave while others are called.
     private func member(at index: Int) -> Member? { members.use { index < $0.count ? $0[index] : nil } }
 
-    /// What the fetch has for a member; `nil` while it has nothing.
+    /// The result for a member; `nil` while there is none.
     func result(for request: ClientRequest) -> Result<FetchedResponse, OperationError>? {
         guard case .served(_, let result) = state else { return nil }
         guard case .success(let fetched) = result else { return result }
@@ -252,7 +252,7 @@ final class Crowd: FetchWaiter, TurnTaker {
         if clock.isDue || interims.areToBeTold(to: members.use { $0.count }) { lineUp() }
     }
 
-    /// Sends a member the interim responses that it has not had.
+    /// Sends a member the interim responses that it lacks.
     /// - Returns: whether there were any.
     @discardableResult
     func tell(_ index: Int) -> Bool {
@@ -282,7 +282,7 @@ final class Crowd: FetchWaiter, TurnTaker {
         return nil
     }
 
-    /// Tells those whose time is over; when none is left, the next one's time is the deadline.
+    /// Tells the members whose time is over; after the last of them, sets the deadline to the next member's time.
     private func endWaits(atMost left: inout Int) {
         let now = worker.now
         while let member = member(at: firstWaiting) {

@@ -1,21 +1,21 @@
 import Bytes
 
-/// The interim responses that a crowd's members are told, a few members at a time: what came, and which members are next.
-/// How many of them each member has had is kept with the member.
+/// The interim responses for a crowd's members, which are sent to a few members at a time: the responses, and the next
+/// member. Each member's entry counts how many of them it was sent.
 ///
-/// The members are gone through in order, and from the first again where one came after some had been told. Who joins
-/// stands at the end, and so is reached as well.
+/// The members are visited in order, and from the first again if a response came after some had been visited. A new
+/// member stands at the end, and so is reached as well.
 struct CrowdInterims {
     private var responses: [ByteSlice] = []
-    /// Several of them in one, from the one before which so many are: most members miss the same ones.
+    /// The responses from index `since` on, joined: most members lack the same ones.
     private var joined: (since: Int, bytes: ByteSlice)?
     /// The next member.
     private var next = 0
-    /// Whether those before it are to be told as well, behind the last.
+    /// Whether the members before `next` are to be visited as well, after the last.
     private var beginsAgain = false
 
     var isEmpty: Bool { responses.isEmpty }
-    /// How many there are.
+    /// The number of responses.
     var count: Int { responses.count }
 
     mutating func append(_ response: ByteSlice) {
@@ -24,10 +24,10 @@ struct CrowdInterims {
         beginsAgain = next > 0
     }
 
-    /// Whether some of so many members may not have had all.
+    /// Whether some of `members` members may lack a response.
     func areToBeTold(to members: Int) -> Bool { !isEmpty && (beginsAgain || next < members) }
 
-    /// The member whose turn it is, of so many; `nil` when all have been told.
+    /// The index of the next member to visit, of `members`; `nil` once all have been visited.
     mutating func nextToTell(of members: Int) -> Int? {
         guard areToBeTold(to: members) else { return nil }
         if next >= members {
@@ -39,7 +39,7 @@ struct CrowdInterims {
         return next
     }
 
-    /// All but the first `heard`, one after another.
+    /// The responses after the first `heard`, joined.
     mutating func bytes(since heard: Int) -> ByteSlice {
         if let joined, joined.since == heard { return joined.bytes }
         let bytes = responses[heard...].inOne()

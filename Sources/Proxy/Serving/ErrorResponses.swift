@@ -2,12 +2,12 @@ import Bytes
 import HTTPSemantics
 import Upstream
 
-/// Writes the responses the proxy makes itself: plain text that says what was wrong.
+/// Writes the responses that the proxy itself makes: plain text that states the problem.
 struct ErrorResponses: Sendable {
     private let forwarding: ResponseForwarding
     /// `nil`: off.
     private let proxyStatus: ProxyStatusWriter?
-    /// Seconds after which a client that was turned away should try again.
+    /// The `Retry-After` of a 503, in seconds.
     static let retryAfter: UInt64 = 1
 
     init(forwarding: ResponseForwarding, proxyStatus: ProxyStatusWriter?) {
@@ -15,11 +15,11 @@ struct ErrorResponses: Sendable {
         self.proxyStatus = proxyStatus
     }
 
-    /// Writes the head; gives the content that goes with it.
+    /// Writes the head; returns the content that goes with it.
     /// - Parameters:
-    ///   - method: of what is answered, as far as it could be read: to HEAD there is no content.
-    ///   - provenance: `nil` for what never came to a look-up: it says nothing of the cache.
-    ///   - upstream: what failed, if the answer stands for that.
+    /// - method: the request's method, as far as it could be read: a HEAD gets no content.
+    /// - provenance: `nil` for a request that was never looked up: its response has no `Cache-Status`.
+    /// - upstream: the failure, if the answer reports one.
     func write(
         _ answer: OwnAnswer, to method: Method?, _ version: HTTPVersion, _ provenance: Provenance?,
         upstream: UpstreamError?, persists: Bool, date: Int64, into buffer: ByteBuffer

@@ -1,13 +1,13 @@
 import Coalescing
 
 /// A request's place at a fetch that it waits for or reads from: its waiter, and its listener for interim responses.
-/// Leaving gives up both; leaving twice is harmless. Whoever merely stops waiting keeps both once the result is on its
-/// way: by the seat it is counted among those who read the response.
+/// Leaving gives up both; leaving twice is harmless. A request that only stops waiting keeps both if the result is on
+/// its way: by its seat the request counts as a reader of the response.
 enum FetchSeat {
     /// The seat of the client of a fetch that is for it alone: the fetch delivers to it directly.
     case direct(FetchOperation)
-    /// The seat of a waiter by itself. `listener`: `.none` where the waiter hears nothing, or is told by the fetch that
-    /// it led.
+    /// The seat of a single waiter. `listener`: `.none` if the waiter gets no interim responses, or gets them from the
+    /// fetch that it led.
     case waiter(FetchOperation, WaiterToken, listener: SlotToken)
     /// The seat of a member of a crowd, which has one waiter for all its members.
     case member(Crowd, index: Int)
@@ -19,7 +19,7 @@ enum FetchSeat {
         }
     }
 
-    /// - Returns: false when the result is on its way, or was there.
+    /// - Returns: false if the result is on its way, or has arrived.
     @discardableResult
     func leave() -> Bool {
         switch self {
@@ -34,7 +34,7 @@ enum FetchSeat {
     }
 
     /// Leaves, unless the result is on its way.
-    /// - Returns: false when it is, or was there; then nothing has changed.
+    /// - Returns: false if it is, or has arrived; then the seat is unchanged.
     func stopWaiting() -> Bool {
         switch self {
         case .waiter(let operation, let token, let listener):
@@ -42,10 +42,10 @@ enum FetchSeat {
             if listener != .none { operation.interims.leave(listener) }
             return true
         case .direct(let operation):
-            // Asked only while the fetch has brought nothing: before it begins, or in the place of its result.
+            // Called only while the fetch has brought no result: before it begins, or instead of taking its result.
             return operation.leaderLeaves()
         case .member(let crowd, let index):
-            // A result that is in the mailbox has not reached the crowd: then its member waits no longer, either.
+            // A result that is in the mailbox has not reached the crowd: then its member stops waiting, too.
             return crowd.isGathering && crowd.leave(index)
         }
     }

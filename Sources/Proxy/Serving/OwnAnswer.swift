@@ -2,8 +2,8 @@ import HTTPSemantics
 import Telemetry
 import Upstream
 
-/// What a client gets from the proxy itself rather than from an origin: a status, and in plain text why. What refuses a
-/// request throws it.
+/// A response made by the proxy itself rather than by an origin: a status, and its reason in plain text. Code that
+/// refuses a request throws it.
 struct OwnAnswer: Error {
     let status: Status
     /// One sentence.
@@ -26,7 +26,7 @@ struct OwnAnswer: Error {
 }
 
 extension UpstreamError {
-    /// What a client is told.
+    /// The explanation for the client.
     fileprivate var explanation: StaticString {
         switch failure {
         case .unavailable: "The proxy is out of sockets or ports for the origin; try again in a moment."

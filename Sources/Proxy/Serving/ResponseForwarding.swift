@@ -1,13 +1,13 @@
 import Bytes
 import HTTPSemantics
 
-/// What we add to every response (RFC 9110 §7.6.3, RFC 9211). Immutable settings.
+/// The fields that the proxy adds to every response (RFC 9110 §7.6.3, RFC 9211). Immutable settings.
 final class ResponseForwarding: Sendable {
-    /// `Via: 1.1 name` with its CRLF; empty for none. The version is the one we speak to origins.
+    /// `Via: 1.1 name` with its CRLF; empty for none. The version is the one that the proxy uses to origins.
     let via: ByteSlice
     /// `nil`: off.
     let cacheStatus: CacheStatusWriter?
-    /// For a hit: everything, or everything up to the seconds of its `Cache-Status`.
+    /// The added fields of a hit: all of them, or all up to the seconds of its `Cache-Status`.
     private let hitText: ByteSlice
     private let tellsTimeToLive: Bool
 
@@ -23,7 +23,7 @@ final class ResponseForwarding: Sendable {
 
     func append(to buffer: ByteBuffer, _ provenance: Provenance, persists: Bool, version: HTTPVersion) {
         buffer.append(via)
-        // Without a name for the writer, which would be retained.
+        // The writer is not bound to a local constant, which would retain it.
         if let status = provenance.cacheStatus { cacheStatus?.write(status, detail: provenance.detail, to: buffer) }
         appendConnection(to: buffer, persists: persists, version: version)
     }
@@ -36,7 +36,7 @@ final class ResponseForwarding: Sendable {
         buffer.append("\r\n")
     }
 
-    /// Says what the version does not imply (RFC 9112 §9.3).
+    /// Appends `Connection` where the version does not imply it (RFC 9112 §9.3).
     func appendConnection(to buffer: ByteBuffer, persists: Bool, version: HTTPVersion) {
         switch version {
         case .http11: if !persists { buffer.append("Connection: close\r\n") }
