@@ -107,7 +107,7 @@ final class ClientRequest: Sendable {
     }
     /// Whether the request has conditions or a range, or asks to switch protocols.
     var isConditional: Bool { !fields.present.isDisjoint(with: .conditions.union(FieldSet(.upgrade))) }
-    /// Whether a 304 can answer the request as it came. Some APIs answer an unsafe request that changed nothing so.
+    /// Whether a 304 can answer the request as it came. Some APIs answer 304 to an unsafe request that changed nothing.
     var mayBeNotModified: Bool {
         guard method == .get || method == .head else { return true }
         let fields = fields

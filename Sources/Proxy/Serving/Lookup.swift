@@ -1,30 +1,31 @@
 import HTTPSemantics
 import Storage
 
-/// Decides from what is stored what to do for one request. Pure.
+/// Decides how to answer one request, from the stored responses. Pure.
 struct Lookup {
     enum Outcome: Sendable {
-        /// Answer with the stored response. `refreshes`: and fetch it anew in the background, if nobody does so yet.
+        /// Answer with the stored response. `refreshes`: whether to refresh it in the background, if no refresh is
+        /// under way.
         case serve(StoredResponse, Reuse, refreshes: Bool)
         /// Join or lead the fetch of the plan's key.
         case fetch(FetchPlan)
-        /// The client wants nothing that is not stored (RFC 9111 §5.2.1.7).
+        /// The client wants only a stored response, and there is none (RFC 9111 §5.2.1.7).
         case notStored
     }
 
-    /// Whom a fetch may be for.
+    /// The requests that a fetch may be for.
     enum FetchSharing: Sendable {
-        /// A fetch for all who ask for the same, as far as the response allows.
+        /// A fetch for all requests with the same key, as far as the response allows.
         case shared
         /// A fetch for the request alone: coalescing is off.
         case coalescingOff
         /// A fetch for the request alone: shared ones did not serve it, or brought an error that is not shared. Parts
-        /// are not asked for then.
+        /// are not requested then.
         case givenUp
     }
 
     let request: ClientRequest
-    /// What is known under the request's primary key.
+    /// The stored responses and notes under the request's primary key.
     let resource: CachedResource?
     let groups: GroupInvalidations
     let now: Moment
@@ -38,9 +39,9 @@ struct Lookup {
         {
             return passed(because: reason)
         }
-        // Nothing of it is stored, and nobody to share with: its conditions and its range are for the origin.
+        // No response is stored and none is shared: the request's conditions and its range are for the origin.
         if sharing != .shared, !request.route.isCached { return passed(because: .bypass) }
-        // After a reload the route may be cached no longer: then what is still stored does not count.
+        // After a reload the route may no longer be cached: then the responses that are still stored do not count.
         let stored = request.route.isCached ? resource?.response(matching: fields.view) : nil
         let usable = stored.map { markedIfInvalidated($0) }
         var doubt = ValidationReason.stale
@@ -48,7 +49,7 @@ struct Lookup {
             let reuse = usable.facts.reuse(for: request.directives, at: now)
             switch reuse {
             case .fresh, .staleAccepted: return .serve(usable, reuse, refreshes: false)
-            // With its own cookies or fields it might get another page.
+            // With its own cookies or fields the request might get another page.
             case .staleWhileRevalidate where isOnlyForThoseAlike(usable) && request.isOfSession: break
             // A request that forbids storing its response would refresh nothing.
             case .staleWhileRevalidate: return .serve(usable, reuse, refreshes: !request.directives.noStore)
@@ -63,9 +64,9 @@ struct Lookup {
 
     // MARK: - What stands in
 
-    /// What may be sent in the place of a response that the origin does not give. Looked up then, not when the origin
-    /// was asked: meanwhile something newer may have been stored (RFC 9111 §4), or a response may have told that what
-    /// was stored must not be used stale, or not at all (§4.3.3, §4.4).
+    /// The stored response to send in place of a response that the origin fails to give. Looked up at the failure, not
+    /// when the fetch began: meanwhile a newer response may have been stored (RFC 9111 §4), or a response may have
+    /// forbidden to use the stored one stale, or at all (§4.3.3, §4.4).
     func standIn(on failure: OriginFailure) -> StoredResponse? {
         guard request.route.isCached else { return nil }
         return answering.first { stored in
@@ -75,12 +76,12 @@ struct Lookup {
         }
     }
 
-    /// What is stored and has all that the request asks for, the whole or parts: the first that may be used.
+    /// The stored responses, whole or of parts, that have all that the request asks for; the first usable one is used.
     private var answering: [StoredResponse] {
         let fields = request.fields
         if let whole = resource?.response(matching: fields.view) {
             guard whole.precedence == .byCoding else { return [whole] }
-            // Beside what is encoded, what everybody can read.
+            // Beside the encoded response, the unencoded ones, which every client can read.
             return [whole] + (resource?.responses(matching: fields.view).filter { $0.precedence != .byCoding } ?? [])
         }
         guard let parts = resource?.partial(matching: fields.view), case .answers = parts.use(for: request) else {
@@ -89,23 +90,23 @@ struct Lookup {
         return [parts]
     }
 
-    /// `stored` as it may be used: marked as to be validated if one of its groups was invalidated. The store knows the
-    /// original by its identity: that stays as it is.
+    /// `stored` as it may be used: marked as to be validated if one of its groups was invalidated. The original stays
+    /// as it is, since the store finds it by its identity.
     private func markedIfInvalidated(_ stored: StoredResponse) -> StoredResponse {
         stored.groups != nil && groups.haveInvalidated(stored, of: request.authority) ? stored.invalidated : stored
     }
 
     // MARK: - What is passed
 
-    /// Passes the request, which only the origin can answer. `only-if-cached` rules that out, whatever else the request
-    /// says (§5.2.1.7).
+    /// Passes the request, which only the origin can answer. `only-if-cached` forbids that, whatever other directives
+    /// there are (§5.2.1.7).
     @inline(never) // Rare: kept out of the way of what looks something up.
     private func passed(because reason: ForwardReason) -> Outcome {
         reason != .method && request.directives.onlyIfCached ? .notStored : .fetch(passPlan(reason))
     }
 
     /// A fetch whose request and response pass through as they are.
-    /// - Parameter hasStandIn: whether something is stored that may stand in should the origin fail.
+    /// - Parameter hasStandIn: whether a stored response may stand in if the origin fails.
     private func passPlan(_ reason: ForwardReason, hasStandIn: Bool = false) -> FetchPlan {
         FetchPlan(
             key: request.fetchKey(.unshared, knowing: nil), reason: reason, resource: nil, .pass,
@@ -115,13 +116,13 @@ struct Lookup {
     // MARK: - What is fetched
 
     /// - Parameters:
-    ///   - stored: what must be validated, as the store knows it.
-    ///   - doubt: why it must be validated.
+    /// - stored: the response to validate, as the store knows it.
+    /// - doubt: why it must be validated.
     private func plan(
         validating stored: StoredResponse?, because doubt: ValidationReason, _ advice: KeyMarkers.Advice
     ) -> FetchPlan {
         if request.directives.noStore { return passPlan(.request) }
-        // That the whole is too large to keep concerns those who want a part of it.
+        // That the whole is too large to keep concerns only requests that want a part of it.
         let advice = advice == .askForPart && !wantsPart ? .share : advice
         if stored == nil, sharing != .givenUp,
             advice == .askForPart || (advice == .share && request.route.asksForParts),
@@ -140,7 +141,7 @@ struct Lookup {
             }
         if passes { return passPlan(.bypass, hasStandIn: stored != nil) }
         let known = request.route.isCached ? resource : nil
-        // RFC 9111 §5.2.2.2, §5.2.2.4: each request asks for a validation; they are made at the same time.
+        // RFC 9111 §5.2.2.2, §5.2.2.4: each request needs a validation of its own; they are made at the same time.
         let mustValidateItself = stored?.facts.isNeverForTwo ?? false
         let kind: FetchKey.Kind =
             if sharing != .shared || advice != .share || mustValidateItself {
@@ -156,19 +157,20 @@ struct Lookup {
             .whole(validating: stored), hasStandIn: stored != nil)
     }
 
-    /// Where the operator allows no ranges, all get the whole.
+    /// Whether the request wants a part. If the operator allows no ranges, all requests get the whole.
     private var wantsPart: Bool {
         request.method == .get && request.fields.present.contains(.range) && request.route.maxRanges > 0
     }
 
-    /// Whether the request shares fetches, from the beginning, only with those alike. Where only what is stored speaks
-    /// for that, most visitors of a page need not: whoever is not like them is told so when the response is there.
-    /// - Parameter stored: what is stored for it.
+    /// Whether the request shares fetches, from the beginning, only with requests that match. If only a stored response
+    /// is a reason for that, most visitors of a page need not: a request that does not match theirs is released when
+    /// the response is there.
+    /// - Parameter stored: the response stored for the request.
     private func looksUnderItsOwn(_ stored: StoredResponse?) -> Bool {
         isMarkedAsSeparating || (stored?.facts.contains(.separatesRequests) == true && request.isPeculiar)
     }
 
-    /// Whether what is fetched goes only to requests that are alike, as far as is known.
+    /// Whether a fetched response goes only to requests that match, as far as is known.
     private func isOnlyForThoseAlike(_ stored: StoredResponse) -> Bool {
         isMarkedAsSeparating || stored.facts.contains(.separatesRequests)
     }
@@ -176,7 +178,7 @@ struct Lookup {
     private var isMarkedAsSeparating: Bool { resource?.separatesRequests(at: now) == true }
 
     /// The plan of a refresh in the background.
-    /// - Parameter resource: what is known under the request's key.
+    /// - Parameter resource: the stored responses and notes under the request's key.
     static func refreshPlan(of stored: StoredResponse, in resource: CachedResource?, for request: ClientRequest)
         -> FetchPlan
     {
@@ -185,14 +187,14 @@ struct Lookup {
             resource: resource, .refresh(of: stored), hasStandIn: true)
     }
 
-    /// Why the origin is asked for what is not stored.
+    /// Why the request is forwarded, if no response to it is stored.
     private func missReason(_ resource: CachedResource?) -> ForwardReason {
         (resource?.count ?? 0) > 0 ? .varyMiss : request.route.missReason
     }
 
     // MARK: - Parts
 
-    /// What to do if parts of the variant are stored; `nil`: the same as if they were not.
+    /// The outcome if parts of the variant are stored; `nil`: the same as if they were not.
     private func outcomeOfParts(_ advice: KeyMarkers.Advice) -> Outcome? {
         guard let resource, resource.hasParts, request.method == .get, request.route.isCached,
             !request.directives.noStore
@@ -200,7 +202,8 @@ struct Lookup {
         let fields = request.fields
         guard let stored = resource.partial(matching: fields.view) else { return nil }
         let usable = markedIfInvalidated(stored)
-        // What is there and fresh is used whatever was found out since; more of it is not asked for against that.
+        // Fresh stored parts are used whatever marker the key has; a marker against sharing forbids a fetch of further
+        // parts.
         let mayAsk =
             switch advice {
             case .share, .askForPart: true
@@ -211,7 +214,7 @@ struct Lookup {
         case .nothing:
             return nil
         case .needs(let range):
-            // Without a strong tag nothing can be added (RFC 9111 §3.4): another part would take their place.
+            // Without a strong tag no part can be combined with the stored ones (RFC 9111 §3.4): it would replace them.
             guard mayAsk, stored.facts.contains(.hasStrongETag) else { return nil }
             return request.directives.onlyIfCached ? .notStored : .fetch(partPlan(range, .partial, of: stored))
         case .answers:
@@ -220,7 +223,7 @@ struct Lookup {
             case .fresh, .staleAccepted:
                 return .serve(stored, reuse, refreshes: false)
             case .staleWhileRevalidate:
-                // What is refreshed in the background is the whole; parts are validated as they are wanted.
+                // A refresh in the background fetches the whole; parts are validated when a request wants them.
                 doubt = .stale
             case .validate(let reason):
                 doubt = reason
@@ -232,7 +235,7 @@ struct Lookup {
             : .fetch(partPlan(range[0], ForwardReason(doubt), of: stored, validates: true))
     }
 
-    /// - Parameter validates: whether `stored` has all that is asked for, and is only to be validated.
+    /// - Parameter validates: whether `stored` has all that the request asks for, and is only to be validated.
     private func partPlan(
         _ range: ByteRangeSpec, _ reason: ForwardReason, of stored: StoredResponse?, validates: Bool = false
     ) -> FetchPlan {

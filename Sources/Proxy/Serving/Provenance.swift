@@ -2,41 +2,41 @@ import HTTPSemantics
 import Storage
 import Telemetry
 
-/// Where a response came from, and what part its request had in a shared fetch, for `Cache-Status`, the metrics and the
-/// access log. Nothing is decided by it.
+/// The source of a response and its request's role in a shared fetch, for `Cache-Status`, the metrics and the access
+/// log. No decision depends on it.
 struct Provenance: Sendable {
     /// The fetch's number.
     var operation: UInt64?
-    /// Why it was not shared or stored, or what else was special (RFC 9211 §2.8).
+    /// Why the response was not shared or stored, or another special circumstance (RFC 9211 §2.8).
     var detail: StaticString?
-    /// Seconds the response stays fresh, negative when it is stale; `nil` when it cannot be reused.
+    /// The seconds for which the response stays fresh, negative if it is stale; `nil` if it cannot be reused.
     var timeToLive: Int64?
     var verdict: Verdict
     var role = Role.none
-    /// Why the origin was asked; `nil` for what was answered from the store.
+    /// Why the request was forwarded; `nil` if the store answered it.
     var forwarded: ForwardReason?
     var isStored = false
-    /// Whether the response was not made for this request, so that its age is told (RFC 9111 §5.1).
+    /// Whether the response was not made for this request, so that its `Age` is sent (RFC 9111 §5.1).
     var tellsAge = false
     /// The origin's status, if it answered.
     var originStatus: Status?
 
     init(_ verdict: Verdict) { self.verdict = verdict }
 
-    /// The origin is asked, or will be. Until it answers, the request is a miss or was passed: what the log tells if
-    /// the client leaves.
+    /// The request is forwarded, or will be. Until the origin answers, the verdict is a miss or a pass: the log has it
+    /// if the client leaves.
     mutating func noteAsking(for reason: ForwardReason) {
         forwarded = reason
         verdict = wasPassed ? .pass : .miss
     }
 
-    /// The request waits for what another one asked for.
+    /// The request waits for the fetch of another one.
     mutating func noteJoined(late: Bool) {
         role = late ? .joinedLate : .joined
         verdict = wasPassed ? .pass : .miss
     }
 
-    /// What is answered from the store.
+    /// The store answers the request.
     mutating func note(_ stored: StoredResponse, detail: StaticString?, at now: Moment) {
         forwarded = nil
         self.detail = detail
@@ -50,12 +50,12 @@ struct Provenance: Sendable {
         tellsAge = true
     }
 
-    /// What a fetch brought.
+    /// A fetch brought the response.
     mutating func note(_ fetched: FetchedResponse, at now: Moment) {
         let facts = fetched.response.facts
         originStatus = fetched.originStatus
         isStored = fetched.willBeStored
-        // A late joiner gets what was made for an earlier request.
+        // A late joiner gets a response made for an earlier request.
         tellsAge = fetched.hasAge || role == .joinedLate
         switch fetched.source {
         case .origin:
@@ -75,26 +75,26 @@ struct Provenance: Sendable {
         }
     }
 
-    /// What is stored, in place of what a joined fetch failed to bring.
+    /// A stored response is used in place of a joined fetch's failure.
     mutating func noteStandIn(_ stored: StoredResponse, status: Status?, at now: Moment) {
         originStatus = status
         noteStandIn(stored.facts, at: now)
     }
 
-    /// The stored response may even be fresh: where another fetch has stored it meanwhile, or where the client wanted
-    /// none of that age.
+    /// The stored response may even be fresh: another fetch may have stored it meanwhile, or the client may have
+    /// refused a response of that age.
     private mutating func noteStandIn(_ facts: ResponseFacts, at now: Moment) {
         noteUse(of: facts, at: now)
         detail = "stale-if-error"
     }
 
-    /// Whether what the response says was of no account, since all requests of its route are passed.
+    /// Whether the response's directives did not matter, since all requests of its route are passed.
     private func isPassedAnyway(_ fetched: FetchedResponse) -> Bool {
         guard forwarded == .bypass, case .cachingOff = fetched.notStored else { return false }
         return fetched.leader.route.passesAll
     }
 
-    /// Whether the store could not have answered, whatever was in it; and not another request's fetch, either.
+    /// Whether neither the store, whatever its content, nor another request's fetch could have answered.
     private var wasPassed: Bool {
         switch forwarded {
         case .bypass: !hasJoined

@@ -2,47 +2,48 @@ import Bytes
 import HTTPSemantics
 import Upstream
 
-/// A request's content on its way from its client to its fetch. Held by its transaction, and written only here.
+/// A request's content on its way from its client to its fetch. Held by its transaction, and changed only in this file.
 struct RequestContent {
-    /// What a client is to do when all that came of its content is taken.
+    /// How the client's connection goes on once all content received has been taken.
     enum Wanted {
-        /// To send more, soon.
+        /// The fetch takes more at once.
         case more
-        /// To send a little, if it likes. That is read, also to notice the client leave; but nothing is waited for.
+        /// A little more is read if it comes, also to notice that the client leaves; but no operation waits for it.
         case little
-        /// To wait, until it is told to go on.
+        /// Reading stops until the transaction resumes it.
         case nothing
     }
 
-    /// What is here of content that is read ahead, until its fetch has it.
+    /// The content that was read ahead, until its fetch has it.
     fileprivate var ahead: OutgoingContent?
-    /// Whether the client must wait until its fetch has sent what it has.
+    /// Whether reading is paused until the fetch has sent the content that it holds.
     fileprivate var isClientPaused = false
 
-    /// For the fetch that sends it.
+    /// Takes the content for the fetch that sends it.
     mutating func takeAhead() -> OutgoingContent? { ahead.take() }
 
-    /// Nobody sends it any more.
+    /// Drops the content, which no fetch will send any more.
     mutating func forget() { ahead = nil }
 }
 
-/// What the client's connection tells of the content, and where it goes.
+/// The calls by which the client's connection passes the content on, and its way to the fetch.
 extension Transaction {
     /// RFC 9110 §15.2.1.
     private static let goOn = ByteSlice("HTTP/1.1 100 Continue\r\n\r\n")
 
-    /// Begins a request with content: reads that ahead where it may be little, and looks up when it is here; else at
-    /// once. May answer before it returns.
+    /// Begins a request with content. If the content may be small, reads it ahead and looks up the request once it is
+    /// complete; otherwise looks up at once. May answer before it returns.
     func beginWithContent() {
         guard mayGather else { return look() }
         beginGathering()
         content.ahead = OutgoingContent(UpstreamRequest.Content(request.head.framing))
-        // The origin, which is not asked yet, cannot say it.
+        // The origin, which has not got the request yet, cannot send the 100.
         if request.awaitsContinue { client.send(interim: Self.goOn) }
     }
 
-    /// Content that is known to be more is not waited for: its client may send the rest as slowly as it likes after any
-    /// beginning, and what is streamed is copied nowhere. Nor is content whose client asks for that (RFC 10036).
+    /// Whether to read content ahead. Content known to be large is not read ahead: its client may send the rest as
+    /// slowly as it likes after any beginning, and streamed content is copied nowhere. Nor is content whose client asks
+    /// for incremental forwarding (RFC 10036).
     private var mayGather: Bool {
         let fields = request.fields
         if fields.view.asksForIncrementalForwarding { return false }
@@ -54,7 +55,7 @@ extension Transaction {
         }
     }
 
-    /// - Returns: whether the piece is kept; else it is too much, or there is no memory for it.
+    /// - Returns: whether the piece is kept; if not, the content is too large, or there is no memory for it.
     private func gather(_ content: Span<UInt8>) -> Bool {
         guard let ahead = self.content.ahead, ahead.count + content.count <= worker.settings.clients.bodyBuffer else {
             return false
@@ -62,23 +63,25 @@ extension Transaction {
         return ahead.append(content, reservingOf: worker.shared)
     }
 
-    /// Whether a piece may be as large as a read of content brings. What has to be kept is read in small pieces: before
-    /// a fetch has its slot, and content of which the next piece may show that it is too much to be read ahead.
+    /// Whether a piece may be as large as one read of content. Content that must be kept is read in small pieces:
+    /// before a fetch has its slot, and if the next piece may show that the content is too large to be read ahead.
     var takesLargePieces: Bool {
         state == .gathering ? request.head.framing != .chunked : unsharedFetch?.hasBegun ?? true
     }
 
-    /// All that came is taken: what is wanted next. Where that is not more, `client.resumeContent` follows.
+    /// All content received has been taken. Returns how to go on; unless that is `more`, `client.resumeContent`
+    /// follows.
     func wantsContent() -> RequestContent.Wanted {
         guard let unsharedFetch, !unsharedFetch.hasBegun else { return .more }
         content.isClientPaused = true
-        // Without memory for it, better not read at all than refused.
+        // Without memory for the content, not reading it is better than refusing the request.
         return unsharedFetch.hasEarlyContent || !worker.shared.hasRoomAhead(for: ReadContexts.bufferSize)
             ? .nothing : .little
     }
 
-    /// A piece of content from the client. Where no more is read ahead the request may be answered before this returns.
-    /// - Returns: false when no more can be taken at the moment.
+    /// Takes a piece of content from the client. If no more is read ahead, the request may be answered before this
+    /// returns.
+    /// - Returns: false if no more content can be taken at the moment.
     func receive(content: Span<UInt8>) -> Bool {
         if state == .gathering {
             if gather(content) { return true }
@@ -115,7 +118,7 @@ extension Transaction {
 
 extension OutgoingContent {
     /// Adds a piece, in memory of the budget.
-    /// - Returns: false, with nothing done, when there is none.
+    /// - Returns: false, without a change, if there is no memory.
     func append(_ content: Span<UInt8>, reservingOf shared: SharedState) -> Bool {
         let lack = lack(for: content.count)
         if lack > 0 {

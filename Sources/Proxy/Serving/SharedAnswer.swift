@@ -3,10 +3,10 @@ import HTTPSemantics
 import Storage
 import Telemetry
 
-/// The answer to all who joined one fetch and ask for nothing special: made for one of them, the same bytes for the
-/// others. Immutable.
+/// The answer to all requests that joined one fetch and ask for nothing special: made for one of them, with the same
+/// bytes for the others. Immutable.
 final class SharedAnswer: Sendable {
-    /// All else in which answers may differ.
+    /// All other properties in which answers may differ.
     struct Traits: Sendable, Equatable {
         private let role: Role
         private let forwarded: ForwardReason?
@@ -14,10 +14,10 @@ final class SharedAnswer: Sendable {
         private let persists: Bool
         /// The length of the body, as far as it is known.
         private let length: Int?
-        /// Seconds, as they may stand in the head.
+        /// The age in seconds, as it may stand in the head.
         private let age: UInt32
         private let timeToLive: Int64
-        /// Which settings say what is added to the head.
+        /// The number of the settings that determine the fields added to the head.
         private let settings: Int
 
         init(_ fetched: FetchedResponse, _ transaction: Transaction, persists: Bool) {

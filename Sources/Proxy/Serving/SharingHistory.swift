@@ -1,5 +1,5 @@
-/// What the fetches that a request shared have brought it, from its look-up on: whether it shares another, and for how
-/// long it waits for that.
+/// The outcomes, since its look-up, of the fetches that a request shared. They determine whether it shares another, and
+/// how long it waits for that one.
 ///
 /// ```
 /// untried ─too slow→ waited
@@ -10,18 +10,19 @@
 ///    └──────────────────┴─released→ given up;  any ─an error that is not shared→ given up
 /// ```
 enum SharingHistory: Equatable {
-    /// None has ended without serving it.
+    /// No shared fetch has failed to serve the request.
     case untried
-    /// One was too slow for it: it waits for the next like any other request, but as long as that takes
+    /// One fetch was too slow: the request waits for the next like any other request, but until that one ends
     /// (`Transaction.waitedTooLong`).
     case waited
-    /// The response of one was not for it. The next may be: it is looked up again like any other.
+    /// The response of one fetch was not for the request. The next response may be: the request is looked up again like
+    /// any other.
     case released(hasWaited: Bool)
-    /// The request's fetches are for it alone. Released twice, it would learn nothing from a third fetch of a key that
-    /// nobody may share.
+    /// The request's fetches are for it alone. After two releases, a third fetch of a key whose responses cannot be
+    /// shared would bring it no response, either.
     case givenUp(wasReleased: Bool)
 
-    /// Whether one brought what it could not have.
+    /// Whether a shared fetch brought a response that the request could not have.
     var wasReleased: Bool {
         switch self {
         case .untried, .waited: false
@@ -30,7 +31,7 @@ enum SharingHistory: Equatable {
         }
     }
 
-    /// Whether it gave up the wait for one that was too slow.
+    /// Whether the request stopped waiting for a fetch that was too slow.
     var hasWaited: Bool {
         switch self {
         case .untried, .givenUp: false
@@ -46,7 +47,7 @@ enum SharingHistory: Equatable {
         }
     }
 
-    /// Whether nothing was learnt for it that the look-up of another request with the same head would not find.
+    /// Whether the look-up of another request with the same head would have the same outcome.
     var looksLikeAnyOther: Bool {
         switch self {
         case .untried, .waited: true
@@ -54,7 +55,7 @@ enum SharingHistory: Equatable {
         }
     }
 
-    /// The response of a fetch that it waited for is not for it.
+    /// The response of a fetch that the request waited for is not for it.
     mutating func noteRelease() {
         switch self {
         case .untried: self = .released(hasWaited: false)

@@ -4,14 +4,14 @@ import Libevent
 import Storage
 import Telemetry
 
-/// The way from a plan to the fetch that is waited for: led, joined, or its own.
+/// The way from a plan to the fetch that the request waits for: led, joined, or for it alone.
 extension Transaction {
-    /// What was found under the table's lock instead of a fetch: something was learnt since the look-up. A resource is
-    /// a snapshot, so another identity means that somebody stored, marked or forgot since; the request is looked up
-    /// again. This makes look-up, join and lead one step.
+    /// Found under the table's lock instead of a fetch: the store or the query rules changed since the look-up. A
+    /// resource is a snapshot, so another identity means that a response was stored, marked or dropped since; the
+    /// request is looked up again. This makes look-up, join and lead one step.
     private enum Superseded: Sendable { case snapshot }
 
-    /// - Parameter resource: what the plan was made by.
+    /// - Parameter resource: the stored responses and notes from which the plan was made.
     func fetch(_ plan: FetchPlan, for request: ClientRequest, seen resource: CachedResource?) {
         noteAsking(by: plan)
         let fetches = worker.fetches(of: request)
@@ -75,10 +75,10 @@ extension Transaction {
 
     // MARK: Joining without asking the table
 
-    /// Joins, as one of a crowd, what the one before it joined. Nothing is stored or known under its key, so its plan
-    /// would be the same; and an operation that takes a waiter is still in flight: before anything else is stored or
-    /// fetched under the key, it is ended or closed.
-    /// - Returns: false, with nothing done, when the table must be asked.
+    /// Joins, as a member of a crowd, the fetch that the previous request joined. No response or note is stored under
+    /// its key, so its plan would be the same; and an operation that takes a waiter is still in flight: before another
+    /// response is stored or fetched under the key, the operation ends or is closed.
+    /// - Returns: false, without a change, if the table must be asked.
     func joinCrowd() -> Bool {
         guard sharingHistory.looksLikeAnyOther, !request.isBound, let crowd = worker.crowd,
             crowd.latestHead === request.sharedHead || (crowd.isFor(request) && isOrdinary)
@@ -87,7 +87,7 @@ extension Transaction {
             join(crowd, at: seat)
             return true
         }
-        // Perhaps its response is there: then each joins late, with a seat of its own.
+        // The response may be there: then each request joins late, with a seat of its own.
         let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
         switch crowd.operation.join(waiter(bound)) {
         case .joined(let token, let late):
@@ -97,14 +97,14 @@ extension Transaction {
         case .refused(.full):
             return false
         case .refused:
-            // Closed or over: the crowd waits on, and nobody joins it.
+            // The operation is closed or over: the crowd waits on, and no request joins it.
             worker.crowd = nil
             return false
         }
     }
 
-    /// Offers a crowd at `operation`, which was joined while nothing of what it fetches is stored: more may be coming,
-    /// and need not ask the table.
+    /// Offers a crowd at `operation`, which the request joined while no response to it is stored: more requests may be
+    /// coming, and need not ask the table.
     private func mayBeCrowd(at operation: FetchOperation) {
         guard isOrdinary, operation.key.kind == .get(isAuthorized: false), operation.key.variant == nil else { return }
         // Of two crowds at the same time only one is kept: replacing each by the other again and again would cost more
@@ -118,8 +118,8 @@ extension Transaction {
             && request.fields.present.isDisjoint(with: .changingPlan)
     }
 
-    /// Joins the fetch of the whole, if that is already arriving, instead of asking for a part. Not where it is known
-    /// to be too large to keep.
+    /// Joins the fetch of the whole, if that is already arriving, instead of fetching a part. Not called if the whole
+    /// is known to be too large to keep.
     private func joinWhole(_ plan: FetchPlan) -> Bool {
         let key = plan.key.asking(.get(isAuthorized: request.hasAuthorization))
         guard let operation = worker.fetches(of: request).operation(for: key, as: FetchOperation.self) else {
@@ -128,9 +128,10 @@ extension Transaction {
         return join(operation)
     }
 
-    /// Joins the fetch of a larger part that is arriving and has all that `plan` asks for within a window's length of
-    /// its beginning. Further behind, a fetch of its own is sooner there; and where the larger part is too large to be
-    /// kept, who needs more of it than the window would go at the pace of its slowest reader.
+    /// Joins the fetch of a larger part that is arriving and has all that `plan` asks for, if the range begins within a
+    /// window's length of that part's beginning. Further behind, a fetch of its own brings the range sooner. Also, if
+    /// the larger part is too large to be kept, a client that needs more of it than the window would get it at the pace
+    /// of its slowest reader.
     private func joinLargerPart(_ plan: FetchPlan) -> Bool {
         guard let range = plan.range,
             let operation = worker.fetches(of: request).operation(for: anyPart(plan), as: FetchOperation.self),
@@ -139,7 +140,7 @@ extension Transaction {
         return join(operation)
     }
 
-    /// - Returns: false when it takes no more.
+    /// - Returns: false if the operation takes no more waiters.
     private func join(_ operation: FetchOperation) -> Bool {
         let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
         guard case .joined(let token, let late) = operation.join(waiter(bound)) else { return false }

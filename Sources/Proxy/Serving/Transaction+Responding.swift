@@ -5,11 +5,11 @@ import Storage
 import Telemetry
 import Upstream
 
-/// The way from a response, stored or fetched or our own, to the head that the client gets; and what it gets where
-/// there is none.
+/// The way from a stored, fetched or synthetic response to the head that the client gets; and the answer if there is no
+/// response.
 extension Transaction {
     func serve(_ stored: StoredResponse, detail: StaticString? = nil) {
-        // In a local variable nothing watches its exclusive use at run time; the same in `respond`.
+        // A copy in a local variable avoids the run-time check of exclusive access; the same in `respond`.
         var provenance = provenance
         provenance.note(stored, detail: detail, at: worker.moment)
         stored.noteUse()
@@ -24,8 +24,8 @@ extension Transaction {
         }
         var provenance = provenance
         provenance.note(fetched, at: worker.moment)
-        // To HEAD only what was announced: the body that came with the answer to a HEAD is empty, whatever GET's is
-        // (RFC 9110 §8.6).
+        // A HEAD gets only the announced length: the body that came with the response to a HEAD is empty, whatever the
+        // length of GET's (RFC 9110 §8.6).
         let length = fetched.length ?? (request.method == .head ? nil : fetched.response.bodyLength)
         respond(fetched.response(for: request), length: length, persists: persists, provenance, of: fetched) {
             answer, head in
@@ -35,7 +35,7 @@ extension Transaction {
         }
     }
 
-    /// Whether its answer can differ from those of others who joined only in `SharedAnswer.Traits`.
+    /// Whether the answer can differ from those of other joined requests only in `SharedAnswer.Traits`.
     private func mayShareAnswer(of fetched: FetchedResponse) -> Bool {
         request.method == .get && request !== fetched.leader
             && request.fields.present.isDisjoint(with: .changingAnswer)
@@ -52,17 +52,18 @@ extension Transaction {
 
     /// - Parameters:
     ///   - persists: whether the connection outlives the response.
-    ///   - fetched: what brought it; `nil` if it was stored.
-    ///   - made: what is done with the head before it is sent.
+    /// - fetched: the fetch's result, of which the response is part; `nil` if it was stored.
+    /// - made: called with the head before it is sent.
     func respond(
         _ response: StoredResponse, length: Int?, persists: Bool, _ provenance: Provenance,
         of fetched: FetchedResponse? = nil, made: (Answer, ByteBuffer) -> Void = { _, _ in }
     ) {
-        // Once each: what is read from a variable, or reached through two objects, is retained.
+        // Read each once: a value read from a variable, or reached through two objects, is retained.
         let (request, loopSettings) = (request, worker.loopSettings)
         let answer = Answer(
             request, response, length: length,
-            // Not where something stands in for the origin's answer: conditions and range are ours to see to then.
+            // Not if a stored response stands in for the origin's: then the conditions and the range are for the proxy
+            // to evaluate.
             isPassedThrough: unsharedFetch?.plan.isPass == true && fetched?.source == .origin,
             maxRanges: request.route.maxRanges)
         let head = worker.scratch
@@ -77,8 +78,8 @@ extension Transaction {
             head, answer.sources(), framing, passesTrailers: framing == .chunked && request.acceptsTrailers)
     }
 
-    /// Gives an answer of our own: plain text that says what was wrong.
-    /// - Parameter upstream: what failed, if the answer stands for that.
+    /// Sends a synthetic response: plain text that states the problem.
+    /// - Parameter upstream: the failure, if the answer reports one.
     func fail(_ answer: OwnAnswer, detail: StaticString, upstream: UpstreamError? = nil) {
         var provenance = provenance
         provenance.verdict = .synthetic
@@ -94,12 +95,12 @@ extension Transaction {
 
     // MARK: What stands in
 
-    /// Does what the operator wants at a bound.
+    /// Handles a limit as `when-exceeded` says.
     func meets(_ bound: Bound) {
         switch worker.settings.coalescing.whenExceeded {
         case .pass:
             if case .wait(let operation) = bound {
-                // Another fetch would keep it waiting as long again.
+                // A wait for another fetch would take as long again.
                 if let stale = standIn(on: .timeout) { return serve(stale, detail: bound.detail) }
                 return lookAgainForNext(after: operation)
             }
@@ -112,13 +113,13 @@ extension Transaction {
         fail(.overloaded, detail: bound.detail)
     }
 
-    /// What is stored, if it may stand in (RFC 9111 §4.2.4).
+    /// The stored response that may stand in, if any (RFC 9111 §4.2.4).
     func standIn(on failure: OriginFailure) -> StoredResponse? {
         hasStandIn ? worker.standIn(for: request, on: failure) : nil
     }
 
-    /// The stored response that may replace an error of the fetch that it joined. For a leader, the fetch itself has
-    /// tried that.
+    /// The stored response that may replace an error of the fetch that the request joined. For a leader, the fetch
+    /// itself has looked for one.
     func standIn(for fetched: FetchedResponse) -> StoredResponse? {
         guard hasStandIn, let status = fetched.originStatus, status.isServerError, fetched.source == .origin,
             request !== fetched.leader

@@ -6,7 +6,7 @@ import Storage
 import Telemetry
 import Upstream
 
-/// The way from what the fetch brings, or does not bring in time, to what becomes of the request.
+/// The way from the fetch's result, or the end of the wait for it, to the answer.
 extension Transaction: TurnTaker {
     func turnCame() {
         guard state == .waiting else {
@@ -23,21 +23,21 @@ extension Transaction: TurnTaker {
         if let due { take(due) } else { sendInterims() }
     }
 
-    /// Sends one or more interim responses, if the client may have them: not once the response has begun.
+    /// Sends one or more interim responses, if the client may have them: not after the response has begun.
     func send(interim: ByteSlice) {
         if state == .waiting, request.head.version == .http11 { client.send(interim: interim) }
     }
 
-    /// Sends the interim responses that have come: before its result is taken, and so before its response.
+    /// Sends the interim responses that have come: before the result is taken, and so before the response.
     private func sendInterims() {
         guard wait.hasInterims else { return }
         send(interim: wait.takeInterims().inOne())
     }
 
-    /// Takes what the fetch has for it.
+    /// Takes the fetch's result.
     func take(_ result: Result<FetchedResponse, OperationError>) {
         sendInterims()
-        // A client that has gone is found when it is written to.
+        // A departed client is noticed when the proxy writes to it.
         guard state == .waiting else { return }
         if case .success(let fetched) = result {
             if let stale = standIn(for: fetched) { return respond(with: stale, insteadOf: fetched.originStatus) }
@@ -59,14 +59,14 @@ extension Transaction: TurnTaker {
             if ledFetch == nil, !request.route.policy.sharesErrors { return lookAgainAlone() }
             fail(OwnAnswer(error), detail: error.word, upstream: error)
         case .failure(.cancelled):
-            // Fetches that somebody waits for are only cancelled when the program ends.
+            // Fetches with waiters are cancelled only when the program ends.
             fail(OwnAnswer(.serviceUnavailable, "The proxy is being shut down."), detail: Recorder.shutdown)
         case .failure(.abandoned), .failure(.dependency):
             fail(OwnAnswer(.badGateway, "The request to the origin was abandoned."), detail: "abandoned")
         }
     }
 
-    /// Nothing comes any more for which it could wait: its fetch is cancelled, and its loop has ended.
+    /// No result will come: the fetch is cancelled, and its loop has ended.
     func programEnds() { take(.failure(.cancelled)) }
 
     private func respond(with stale: StoredResponse, insteadOf status: Status?) {
@@ -78,7 +78,7 @@ extension Transaction: TurnTaker {
 
     // MARK: For how long
 
-    /// Has the request wait, from now on, only as long as the operator says.
+    /// Limits the request's wait, from now on, to `wait-timeout`.
     func boundWait(for operation: FetchOperation) {
         if waitsAsLong(as: operation) { return }
         if case .direct = seat { operation.tellLeaderIfCancelled() }
@@ -87,24 +87,27 @@ extension Transaction: TurnTaker {
     }
 
     func waitedTooLong() {
-        // What it waits for may have got its slot since.
+        // The fetch that the request waits for may have got its slot since.
         guard let operation = seat?.operation, !waitsAsLong(as: operation) else { return }
-        // Read before it leaves. Where it waits for a slot, another fetch would only stand further back in that line.
+        // Read before the request leaves. If it waits for a slot, another fetch would only stand further back in the
+        // queue.
         let isAtWork = operation.hasBegun
         guard stopWaiting() else { return }
         meets(isAtWork ? .wait(operation) : .slot)
     }
 
-    /// Whether the request waits until the fetch ends, which the upstream's timeouts see to: the fetch has its slot, and
-    /// the request leads it, or has given up a wait before. It gives up only one: so those who gave up together wait
-    /// together, and the number of fetches follows from the time that passes, not from the number of clients.
+    /// Whether the request waits until the fetch ends, which the upstream's timeouts ensure: the fetch has its slot,
+    /// and the request leads it, or has given up a wait before. A request gives up only one wait: so requests that gave
+    /// up together wait together, and the number of fetches follows from the time that passes, not from the number of
+    /// clients.
     private func waitsAsLong(as operation: FetchOperation) -> Bool {
-        // Its own it asks itself: it may have its slot, and not have begun yet on this loop.
+        // The leader reads the state of the fetch itself: the operation may have its slot while the fetch has not begun
+        // yet on this loop.
         if let ledFetch { return ledFetch.hasBegun }
         return sharingHistory.hasWaited && operation.hasBegun
     }
 
-    /// Gives up the wait: what came of its content, before its fetch has a slot, cannot be kept.
+    /// Gives up the wait: content that came before the fetch has a slot cannot be kept.
     func contentFoundNoMemory() {
         guard stopWaiting() else { return }
         worker.notices.overloaded(worker.shared)

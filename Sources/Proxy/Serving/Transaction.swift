@@ -9,49 +9,49 @@ import Upstream
 /// One request that is not answered on the hot path, from look-up to the last byte of its response.
 ///
 /// Owned by its client connection, confined to its loop. Whether it led or joined matters only while it waits: a leader
-/// waits as long as its fetch does, and its content goes through that fetch. Little content is read ahead: the request
-/// takes no slot, and no origin hears of it, for as long as its client takes to send it.
+/// waits as long as its fetch does, and its content goes through that fetch. Small content is read ahead: the request
+/// takes no slot, and reaches no origin, while its client sends it.
 ///
-/// Here it is looked up, and here its state is written. The extensions only say what follows from what: from a plan to
-/// the fetch that is waited for (`Fetching`), from what that brings, or does not in time, to what becomes of it
-/// (`Waiting`), from a response to the head that the client gets (`Responding`). Its content has its own
-/// (`RequestContent`).
+/// This file looks the request up, and is the only one to change its state. The extensions have the rules of each step:
+/// from a plan to the fetch that the request waits for (`Fetching`), from the fetch's result, or the end of the wait,
+/// to the next state (`Waiting`), from a response to the head that the client gets (`Responding`). `RequestContent` has
+/// the request's content.
 ///
 /// ```
-/// new ─content that may be little→ gathering ─all of it, more than little, no memory for it→ new, and looked up
-/// new ─look→ responding                       (stored; 503 or stale at a bound; 504 where only what is stored is wanted)
+/// new ─content that may be small→ gathering ─complete, too large, no memory for it→ new, and looked up
+/// new ─look→ responding                       (stored; 503 or stale at a limit; 504 for `only-if-cached`)
 ///   │    └→ waiting ─response→ responding     (led, joined, alone)
-///   │          ├─answer for it alone→ responding (304 for a tag that only it has)
+///   │          ├─answer for this request alone→ responding (304 for a tag that only it has)
 ///   │          ├─101→ responding (the connection becomes a tunnel)
 ///   │          ├─released→ new; from the second time on, alone (`SharingHistory`)
 ///   │          ├─waited too long→ new, once, for the next fetch; or responding (stale, 503)
-///   │          ├─failure or 5xx of a joined fetch→ responding (what is stored, where that may stand in)
+///   │          ├─failure or 5xx of a joined fetch→ responding (a stored response that may stand in)
 ///   │          └─failure→ responding (502, 503, 504), or new, alone, where errors are not shared
 ///   └─ responding ─sent→ over;  any ─leave→ over
 /// ```
 final class Transaction: FetchWaiter, FetchLeader {
     enum State: Equatable { case new, gathering, waiting, responding(Status), over }
 
-    /// The request, whose key may change between looks, as more is learnt about its path's queries.
+    /// The request, whose key may change between look-ups, as more query rules are learnt for its path.
     private(set) var request: ClientRequest
     private(set) var provenance = Provenance(.synthetic)
-    /// What its fetch brought.
+    /// The fetch's result.
     private(set) var fetched: FetchedResponse?
-    /// The server that its connection became a tunnel to, or that failed.
+    /// The server that the client's connection became a tunnel to, or that failed.
     private(set) var contactedServer: ContactedServer?
-    /// The client: a reference cycle, broken when it lets go. An unowned reference would be retained at each use as
-    /// well.
+    /// The client: a reference cycle, broken when the client releases the transaction. An unowned reference would be
+    /// retained at each use as well.
     let client: any TransactionClient
     let worker: Worker
-    /// The seat, while it waits and while the body of its response still comes from a fetch. Beside the state, because
-    /// it stays the same from one to the other.
+    /// The seat at the fetch, while the request waits and while the body of its response still comes from the fetch.
+    /// Not part of the state, because both states have the same seat.
     private(set) var seat: FetchSeat?
-    // The small ones stand together: thousands may wait, and each cache line of them is a miss.
+    // The small properties stand together: thousands of transactions may wait, and each cache line of them is a miss.
     private(set) var state = State.new
     private(set) var sharingHistory = SharingHistory.untried
     var content = RequestContent()
-    /// Whether something was stored when the origin was asked: what is stored then may be served at a bound or after a
-    /// failure.
+    /// Whether a response was stored when the request was forwarded: a stored response may be served at a limit or
+    /// after a failure.
     private(set) var hasStandIn = false
     /// The fetch that this request led.
     private(set) var ledFetch: Fetch?
@@ -66,28 +66,29 @@ final class Transaction: FetchWaiter, FetchLeader {
     /// Ends the transaction: the last byte of the response is with the kernel, or the client has left.
     func leave() {
         wait.deadline = wait.deadline.cancelled(on: worker.deadlines)
-        // Before leaving, which may begin another request's fetch on this stack.
+        // Set before leaving, which may begin another request's fetch on this stack.
         state = .over
         leaveSeat()
         stopLeading()
         content.forget()
     }
 
-    /// Parts from the fetch that it led: from now on that tells it nothing, and takes no content of it.
+    /// Detaches from the fetch that it led, which from now on calls the transaction no more and gets no content from
+    /// it.
     private func stopLeading() {
         ledFetch.take()?.forgetLeader()
     }
 
     // MARK: Looking up
 
-    /// Looks up what to do, and begins to do it. The answer may be complete when this returns.
+    /// Looks the request up, and starts the outcome. The answer may be complete when this returns.
     func look() {
         let request = request
         let resource = worker.resource(for: request)
         if resource == nil {
             if joinCrowd() { return }
         } else if worker.crowd?.latestHead === request.sharedHead {
-            // Stored since: the next one takes the hot path again.
+            // A response was stored since: the next request takes the hot path again.
             worker.crowd = nil
         }
         let sharing: Lookup.FetchSharing =
@@ -106,22 +107,22 @@ final class Transaction: FetchWaiter, FetchLeader {
         }
     }
 
-    /// Looks again: the response that it waited for is not for it.
+    /// Looks up again: the response that the request waited for is not for it.
     func lookAgainAsReleased() {
         sharingHistory.noteRelease()
         lookAgain()
     }
 
-    /// Looks again: what it waited for has taken too long. Nobody joins that any more, so that all who gave it up, and
-    /// all who come after them, share the next fetch.
+    /// Looks up again: the fetch that the request waited for has taken too long. No more requests join that fetch, so
+    /// that all that gave it up, and all that come later, share the next one.
     func lookAgainForNext(after operation: FetchOperation) {
         sharingHistory.noteWait()
-        // Not once its response is there: then it is as good as the next one's.
+        // Not after its response was delivered: then that is as good as the next fetch's.
         if operation.closeUnlessDelivered() { worker.metrics.add(.coalescing(.overtaken)) }
         lookAgain()
     }
 
-    /// Looks again: what it shared failed. Its next fetch is for it alone.
+    /// Looks up again: the fetch that the request shared failed. Its next fetch is for it alone.
     func lookAgainAlone() {
         sharingHistory.giveUp()
         lookAgain()
@@ -135,7 +136,8 @@ final class Transaction: FetchWaiter, FetchLeader {
         look()
     }
 
-    /// Looks again: something was stored or learnt since the look-up. That is progress, so this ends.
+    /// Looks up again: a response was stored or a rule learnt since the look-up. Every retry means that another request
+    /// made such a change, so the number of retries is bounded by theirs.
     func lookAgainAtOnce() {
         request = worker.keyed(request)
         look()
@@ -143,22 +145,22 @@ final class Transaction: FetchWaiter, FetchLeader {
 
     // MARK: What becomes of it
 
-    /// Notes that its content is read ahead.
+    /// Notes that the request's content is read ahead.
     func beginGathering() {
         state = .gathering
         provenance.verdict = .pass
     }
 
-    /// Notes that its content is read ahead no further.
+    /// Notes that the request's content is no longer read ahead.
     func endGathering() { state = .new }
 
-    /// Notes that the origin is about to be asked by `plan`.
+    /// Notes that the request is about to be forwarded by `plan`.
     func noteAsking(by plan: FetchPlan) {
         hasStandIn = plan.hasStandIn
         provenance.noteAsking(for: plan.reason)
     }
 
-    /// Waits for `operation`, which it leads, as long as the operator says.
+    /// Waits for `operation`, which the request leads, at most as long as the settings allow.
     func lead(_ operation: FetchOperation, at seat: consuming FetchSeat, as role: Role) {
         provenance.role = role
         worker.metrics.add(.coalescing(role == .alone ? .alone : .led))
@@ -167,35 +169,35 @@ final class Transaction: FetchWaiter, FetchLeader {
         boundWait(for: operation)
     }
 
-    /// Waits for `operation`, which it joined, as long as the operator says.
+    /// Waits for `operation`, which the request joined, at most as long as the settings allow.
     func join(_ operation: FetchOperation, at seat: consuming FetchSeat, late: Bool) {
         noteJoined(late: late)
         beginWait(at: seat, of: operation)
         boundWait(for: operation)
     }
 
-    /// Waits in `crowd`, which it joined and which keeps the time of all its members.
+    /// Waits in `crowd`, which the request joined and which keeps the deadlines of all its members.
     func join(_ crowd: Crowd, at seat: consuming FetchSeat) {
         noteMiss()
         noteJoined(late: false)
         beginWait(at: seat, of: crowd.operation)
     }
 
-    /// Notes that the origin is asked for it without a plan of its own: nothing is stored or known under its key.
+    /// Notes that the request is forwarded without a plan of its own: no response or note is stored under its key.
     func noteMiss() { provenance.noteAsking(for: request.route.missReason) }
 
-    /// Notes that the origin failed it.
+    /// Notes that the origin failed.
     func noteFailure(_ error: UpstreamError) {
         contactedServer = ContactedServer(address: error.server, duration: error.duration)
     }
 
-    /// Notes that the server sent a response that it does not get.
+    /// Notes that the server sent a response that the client does not get.
     func noteContact(with server: ContactedServer, status: Status?) {
         contactedServer = server
         provenance.originStatus = status
     }
 
-    /// Notes why its response is cut off.
+    /// Notes why the response is cut off.
     func noteHeldUpOthers() { provenance.detail = Recorder.heldUpOthers }
 
     private func noteJoined(late: Bool) {
@@ -203,17 +205,17 @@ final class Transaction: FetchWaiter, FetchLeader {
         worker.metrics.add(.coalescing(late ? .joinedLate : .joined))
     }
 
-    /// - Parameter operation: of the seat, which would be retained if it were reached through that.
+    /// - Parameter operation: the operation of the seat, which would be retained if it were read from the seat.
     private func beginWait(at seat: consuming FetchSeat, of operation: FetchOperation) {
         state = .waiting
         self.seat = seat
         provenance.operation = operation.number
     }
 
-    /// Notes that its response begins now, or that its connection becomes a tunnel.
+    /// Notes that the response begins now, or that the connection becomes a tunnel.
     /// - Parameters:
-    ///   - provenance: of the response.
-    ///   - fetched: what it is made of; `nil` if it is stored or our own.
+    /// - provenance: the provenance of the response.
+    /// - fetched: the fetch's result, of which the response is made; `nil` if that is stored or synthetic.
     func beginResponse(_ status: Status, _ provenance: Provenance, of fetched: FetchedResponse? = nil) {
         wait.deadline.clear()
         state = .responding(status)
@@ -221,14 +223,14 @@ final class Transaction: FetchWaiter, FetchLeader {
         self.fetched = fetched
     }
 
-    /// The status of its response; `nil` unless that has begun.
+    /// The status of the response; `nil` unless that has begun.
     var status: Status? { if case .responding(let status) = state { status } else { nil } }
 
-    /// Ends its stay at the fetch.
+    /// Leaves the fetch.
     func leaveSeat() { seat.take()?.leave() }
 
-    /// Stops waiting, and gets nothing from what it waited for.
-    /// - Returns: false, with nothing changed, when it does not wait, or its result is on its way.
+    /// Stops waiting, and takes no result from the fetch.
+    /// - Returns: false, without a change, if the request does not wait, or its result is on its way.
     func stopWaiting() -> Bool {
         guard state == .waiting, let seat, seat.stopWaiting() else { return false }
         self.seat = nil
@@ -244,7 +246,7 @@ final class Transaction: FetchWaiter, FetchLeader {
             wait.received(result)
             return worker.turns.put(self)
         }
-        // Most take it on the spot, and need not keep it.
+        // Most requests take the result at once, and need not keep it.
         wait.deadline.clear()
         take(result)
     }
@@ -270,7 +272,7 @@ final class Transaction: FetchWaiter, FetchLeader {
 
     // MARK: What the fetch that it led reports
 
-    /// The fetch that is for this request alone, through which its content goes.
+    /// The fetch that is for this request alone, through which the request's content goes.
     var unsharedFetch: Fetch? {
         guard let ledFetch, !ledFetch.plan.isShared else { return nil }
         return ledFetch
@@ -284,13 +286,13 @@ final class Transaction: FetchWaiter, FetchLeader {
 
     func fetch(_ fetch: Fetch, brings result: consuming Result<FetchedResponse, OperationError>) {
         wait.received(consume result)
-        // Content that came with the response's head goes out with it.
+        // Content that came with the response's head is sent with it.
         worker.serveSoon(self)
     }
 
     func fetch(_ fetch: Fetch, answers response: FetchedResponse) {
         guard let operation = seat?.operation, stopWaiting() else { return }
-        // Before anything is sent: a request that comes after it must find a fetch that goes on for others, or none.
+        // Before the answer is sent: a request that comes after it must find a fetch that goes on for others, or none.
         operation.cancelIfUnattended()
         stopLeading()
         respond(response)
@@ -308,10 +310,10 @@ final class Transaction: FetchWaiter, FetchLeader {
     }
 }
 
-/// The server that was asked for what did not become a response.
+/// The server of an exchange that did not become a response.
 struct ContactedServer: Sendable {
     /// The server's address as text; empty when not even that was known.
     let address: ByteSlice
-    /// How long it was waited for, in nanoseconds; `nil` when that is not known yet.
+    /// How long the server took, in nanoseconds; `nil` if that is not known yet.
     let duration: UInt64?
 }
