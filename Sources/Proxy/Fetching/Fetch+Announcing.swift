@@ -103,7 +103,7 @@ extension Fetch {
     /// not wait for one another.
     var leaderWasReleased: Bool { leader?.wasReleased == true }
 
-    // MARK: The key that it belongs under
+    // MARK: The response's key
 
     /// The key under which the response belongs.
     var storeKey: CacheKey { placement.otherKey ?? request.key }
@@ -155,7 +155,7 @@ extension Fetch {
         remember(.range)
     }
 
-    // MARK: What is remembered
+    // MARK: Markers
 
     /// For a while, requests with this key follow the marker (`KeyMarkers`).
     /// - Parameter status: the status of the response that gave the reason, where it matters.

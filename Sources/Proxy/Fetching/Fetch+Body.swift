@@ -33,7 +33,7 @@ extension Fetch {
         // A small body takes no more memory than a window would.
         let isSmall = kept.length + body.count <= GrowingBody.smallestWindow
         if keeping.isWhole, !isSmall || !takesPieces {
-            // A body in the memory line had found not even the reserve for windows: there is memory again.
+            // The fetches in the memory line found not even the reserve for windows, so there is memory again.
             if worker.shared.store.mayKeepWhole(body.count) {
                 takesPieces = true
             } else if !isSmall {

@@ -96,7 +96,7 @@ extension Fetch: ExchangeHandler {
 
     func exchangeTakesContent(_ exchange: Exchange) { leader?.fetchTakesContent(self) }
 
-    // MARK: What is stored is the answer
+    // MARK: A stored response is the answer
 
     /// The rules for applying the origin's answer to the stored responses.
     var revalidation: Revalidation {
@@ -165,9 +165,9 @@ extension Fetch: ExchangeHandler {
 
     /// Ends with a response that is already complete.
     /// - Parameters:
-    /// - leaderResponse: `nil` where the leader gets the same response as the others.
-    /// - isStored: whether the response was put into the store as it is.
-    /// - isForOthers: whether the waiters beside the leader might have the response.
+    ///   - leaderResponse: `nil` where the leader gets the same response as the others.
+    ///   - isStored: whether the response was put into the store as it is.
+    ///   - isForOthers: whether the waiters beside the leader might have the response.
     private func answer(
         with stored: StoredResponse, forLeader leaderResponse: StoredResponse? = nil, source: FetchedResponse.Source,
         status: Status?, isStored: Bool = false, isForOthers: Bool = true

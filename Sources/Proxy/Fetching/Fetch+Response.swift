@@ -10,8 +10,8 @@ extension Fetch {
     /// head, the key that the response belongs under, the query rules learnt for its path, and how its body is kept.
     /// Called once for each exchange whose response is used.
     /// - Parameters:
-    /// - facts: the facts of the response as it would be stored.
-    /// - part: the part of the representation that the content is, if a range was requested and a part came.
+    ///   - facts: the facts of the response as it would be stored.
+    ///   - part: the part of the representation that the content is, if a range was requested and a part came.
     func settle(
         _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, part: ReceivedPart? = nil
     ) -> HeadDecision {
@@ -102,8 +102,8 @@ extension Fetch {
 
     /// Makes the body for the content that arrives from now on.
     /// - Parameters:
-    /// - length: the length in bytes; `nil` if it is not announced.
-    /// - keeping: how much of the body is kept.
+    ///   - length: the length in bytes; `nil` if it is not announced.
+    ///   - keeping: how much of the body is kept.
     func makeBody(expecting length: Int?, keeping: ArrivingBody.Keeping) -> GrowingBody {
         let (budget, window) = (worker.shared.budget, keeping.isWhole ? nil : worker.shared.streamingWindow)
         guard let operation else { return GrowingBody(budget: budget, expectedLength: length, window: window) }
@@ -133,7 +133,7 @@ extension Fetch {
     private func isSureToBeStored(_ decision: HeadDecision) -> Bool {
         guard decision.willBeStored else { return false }
         guard let length = arriving.length else {
-            // A pass has not looked up the stored responses.
+            // The plan of a pass has no resource.
             let resource = plan.resource ?? worker.shared.store.resource(request.key)
             return resource?.outgrows(at: worker.moment) != true
         }

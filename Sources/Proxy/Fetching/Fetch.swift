@@ -11,7 +11,8 @@ import Upstream
 protocol FetchLeader: AnyObject {
     /// Whether a fetch that the request waited for before this one brought a response that the request could not have.
     var wasReleased: Bool { get }
-    /// The connections to origins that belong to the request's client connection; the first call makes the object.
+    /// The connections to origins that belong to the request's client connection. From the first call on, the client
+    /// connection has such connections.
     var boundConnections: BoundConnections { get }
     /// The content that was held back is sent: send more.
     func fetchTakesContent(_ fetch: Fetch)
@@ -21,7 +22,7 @@ protocol FetchLeader: AnyObject {
     /// followed it.
     func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer)
     /// Brings the outcome of a fetch that is for this request alone; at most once, and not after the request has left.
-    /// The request must not send content from inside the call.
+    /// The leader must not send to its client from inside the call.
     func fetch(_ fetch: Fetch, brings result: consuming Result<FetchedResponse, OperationError>)
     /// The origin confirmed a representation that only this client has: the request gets this answer and leaves; the
     /// others go on waiting.
@@ -57,8 +58,8 @@ protocol FetchLeader: AnyObject {
 /// | decision | made by |
 /// | --- | --- |
 /// | the request that the origin gets | `FetchRequestWriter` |
-/// | who may have the response, whether it is stored, how much of its body is kept | `HeadDecision` |
-/// | under which key it belongs, and whether that was invalidated | `Placement` |
+/// | which requests may have the response, whether it is stored, how much of its body is kept | `HeadDecision` |
+/// | the key that the response belongs under, and whether that was invalidated | `Placement` |
 /// | how an answer changes the stored responses | `Revalidation` |
 /// | the response made of a part and the stored ones | `PartialResponse` |
 /// | how much of the body is kept by now, and what its origin waits for | `ArrivingBody` |
@@ -250,7 +251,7 @@ final class Fetch: DeadlineTarget {
         if ending.mayKeepPart { keepWhatArrived(of: fetched.response) }
     }
 
-    // MARK: Those who get what it brings
+    // MARK: Recipients
 
     /// Gives the response to all waiters.
     func deliver(_ fetched: consuming FetchedResponse) {

@@ -52,8 +52,8 @@ struct FetchKey: Hashable, Sendable {
 extension ClientRequest {
     /// The key of a fetch for this request. Not an initializer, which would retain its arguments.
     /// - Parameters:
-    /// - resource: the stored responses and notes under the request's key.
-    /// - separates: whether requests that do not match have different keys.
+    ///   - resource: the stored responses and notes under the request's key.
+    ///   - separates: whether requests that do not match have different keys.
     func fetchKey(_ kind: FetchKey.Kind, knowing resource: CachedResource?, separates: Bool = false) -> FetchKey {
         let rule = resource?.knownVary.first
         // Requests without distinguishing fields keep the plain key, so that they can still join a fetch begun before

@@ -44,7 +44,7 @@ final class FetchPlan: Sendable {
     }
 
     /// The method that the origin is sent where `request` led. It follows from the key, since all requests with the key
-    /// get the response: a refresh in the background is a GET, whatever request caused it.
+    /// get the response: a refresh in the background is a GET, even if a HEAD caused it.
     func method(for request: ClientRequest) -> Method {
         switch key.kind {
         case .get, .part, .anyPart: .get

@@ -32,9 +32,9 @@ struct FetchRequestWriter {
     }
 
     /// - Parameters:
-    /// - request: the request that led.
-    /// - conditions: the conditions to send; afterwards the ones that the request has.
-    /// - head: the buffer in which the head is put together.
+    ///   - request: the request that led.
+    ///   - conditions: the conditions to send; afterwards the ones that the request has.
+    ///   - head: the buffer in which the head is put together.
     mutating func write(
         _ request: ClientRequest, for plan: FetchPlan, under conditions: inout Conditions, in head: ByteBuffer
     ) -> UpstreamRequest {

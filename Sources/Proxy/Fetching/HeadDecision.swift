@@ -27,15 +27,15 @@ struct HeadDecision {
 
     /// Makes the decision. Not an initializer, which would retain its arguments.
     /// - Parameters:
-    /// - facts: the facts of the response as it would be stored.
-    /// - fields: the fields of its head.
-    /// - length: the length of its content in bytes; `nil` if it is not announced.
-    /// - part: the part of the representation that the content is, if a range was requested and a part came.
-    /// - request: the request that led.
-    /// - hasPassCookie: whether the request goes past the cache because of one of its cookies.
-    /// - objectLimit: the largest object that may be stored, in bytes.
-    /// - isOutdated: whether one of the response's groups was invalidated.
-    /// - wasInvalidated: whether the key of the fetch was invalidated. Evaluated last: it takes a lock.
+    ///   - facts: the facts of the response as it would be stored.
+    ///   - fields: the fields of its head.
+    ///   - length: the length of its content in bytes; `nil` if it is not announced.
+    ///   - part: the part of the representation that the content is, if a range was requested and a part came.
+    ///   - request: the request that led.
+    ///   - hasPassCookie: whether the request goes past the cache because of one of its cookies.
+    ///   - objectLimit: the largest object that may be stored, in bytes.
+    ///   - isOutdated: whether one of the response's groups was invalidated.
+    ///   - wasInvalidated: whether the key of the fetch was invalidated. Evaluated last: it takes a lock.
     static func on(
         _ facts: ResponseFacts, _ fields: FieldView, length: Int?, part: ReceivedPart? = nil,
         for request: ClientRequest, _ plan: FetchPlan, _ policy: CachingPolicy, hasPassCookie: Bool, objectLimit: Int,
@@ -122,10 +122,10 @@ extension Sharing {
 extension Sharing {
     /// The reason why requests for the key fetch alone for a while; `nil` if there is none.
     /// - Parameters:
-    /// - status: the status of the response.
-    /// - method: the method that the origin was sent.
-    /// - leaderWasReleased: whether an earlier fetch, which the leader's request had joined, brought a response that
-    ///   only its own leader could have.
+    ///   - status: the status of the response.
+    ///   - method: the method that the origin was sent.
+    ///   - leaderWasReleased: whether an earlier fetch, which the leader's request had joined, brought a response that
+    ///     only its own leader could have.
     func reasonToRemember(
         _ status: Status, for plan: FetchPlan, _ method: Method, leaderWasReleased: @autoclosure () -> Bool
     ) -> NotSharedReason? {
@@ -141,7 +141,7 @@ extension Sharing {
 extension NotSharedReason {
     /// How long the reason is remembered, in nanoseconds.
     /// - Parameters:
-    /// - status: the status of the response that gave the reason.
+    ///   - status: the status of the response that gave the reason.
     ///   - limit: `unshareable-ttl`.
     func memory(after status: Status, atMost limit: Int64) -> Int64 {
         if self == .serverError { return Self.errorMemory }

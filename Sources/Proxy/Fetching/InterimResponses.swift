@@ -14,7 +14,7 @@ struct InterimResponses: ~Copyable, Sendable {
 
     private let state = Guarded(State())
 
-    /// Tells `listener` each response, on the listener's loop, beginning with the earlier ones.
+    /// Passes each response to `listener`, on the listener's loop, beginning with the earlier ones.
     /// - Returns: the token for `leave`; `.none` if no more responses will come.
     func hear(_ listener: LoopBound<FetchWaiter>) -> SlotToken {
         state.withLock { state in

@@ -20,7 +20,7 @@ import Synchronization
 /// Shared by all loops. A mutex guards the line; a fetch without a place first reads an atomic, which nearly always
 /// says that the line is empty.
 final class MemoryLine: Sendable {
-    /// The content of memory that a fetch needs.
+    /// The part of a response for which a fetch needs memory.
     enum Need { case body, head }
 
     /// A place in the line. Its owner gives it up by releasing it.
@@ -75,8 +75,8 @@ final class MemoryLine: Sendable {
     private let heads = Atomic<Int>(0)
 
     /// - Parameters:
-    /// - since: when the fetch began to wait, in nanoseconds of the monotonic clock.
-    /// - isFirst: whether the fetch had its turn and found no memory: it goes before all others of its kind.
+    ///   - since: when the fetch began to wait, in nanoseconds of the monotonic clock.
+    ///   - isFirst: whether the fetch had its turn and found no memory: it goes before all others of its kind.
     ///   - wake: called by `wakeFirst`.
     func enter(_ need: Need, since: Int64, isFirst: Bool, wake: @escaping @Sendable () -> Void) -> Place {
         let place = Place(in: self, need)

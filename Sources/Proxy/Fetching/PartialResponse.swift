@@ -21,9 +21,9 @@ struct PartialResponse {
     private let groups: CacheGroups?
 
     /// - Parameters:
-    /// - fields: the fields of the 206.
+    ///   - fields: the fields of the 206.
     ///   - stored: the parts that were stored when the range was asked for.
-    /// - request: the request that led.
+    ///   - request: the request that led.
     ///   - requestTime: when the origin was asked.
     init(
         _ part: ReceivedPart, _ fields: FieldView, with stored: StoredResponse?, for request: ClientRequest,

@@ -43,8 +43,8 @@ struct Placement {
         sentGeneration = next
     }
 
-    /// Called when the head is there. Only a response that will be stored teaches a rule: the draft refers to the most
-    /// recently *stored* response with the field, whatever its status; a response without the field revokes no rule.
+    /// Called when the head is there. Only a response that will be stored teaches a rule, of any status: the draft
+    /// refers to the most recently *stored* response with the field. A response without the field revokes no rule.
     /// - Returns: the reason if the response is not stored after all.
     mutating func chooseStoreKey(
         by fields: FieldView, for request: ClientRequest, willBeStored: Bool, in store: ResponseStore,

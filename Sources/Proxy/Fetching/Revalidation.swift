@@ -143,8 +143,8 @@ struct Revalidation {
     /// as the origin has promised; and the next request, which may get another response than this one, can still use
     /// its validators.
     /// - Parameters:
-    /// - willBeStored: whether the answer will be stored.
-    /// - staysHere: whether the answer belongs under the key of the fetch.
+    ///   - willBeStored: whether the answer will be stored.
+    ///   - staysHere: whether the answer belongs under the key of the fetch.
     func forbidStaleUse(after answer: ResponseFacts, _ fields: FieldView, willBeStored: Bool, staysHere: Bool) {
         guard let former = plan.stored ?? plan.parts, answer.supersedesStored, answer.speaksForOthers(than: request)
         else { return }
@@ -165,7 +165,7 @@ struct Revalidation {
         let outcome = store.freshen(
             former, by: former.with(head: former.head, facts: facts, groups: former.groups), under: request.key,
             generation: generation, isConfirmed: false)
-        // No response is better than one that is used by facts that no longer hold.
+        // Dropping the response is better than using it by facts that no longer hold.
         if outcome == .noRoom { store.drop(former, of: request.key) }
         return outcome
     }

@@ -41,7 +41,7 @@ extension ClientRequest {
     /// The use of parts of a representation for the request.
     /// - Parameters:
     ///   - content: the parts.
-    /// - head: the head of the representation, which has `facts`.
+    ///   - head: the head of the representation, which has `facts`.
     func use(of content: PartialContent, _ head: HeadBlock, _ facts: ResponseFacts) -> PartUse {
         let fields = fields
         // A 304 needs no content (RFC 9111 §4.3.2).

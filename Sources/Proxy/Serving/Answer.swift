@@ -23,10 +23,10 @@ struct Answer: Sendable {
     private let response: StoredResponse
 
     /// - Parameters:
-    /// - response: the response; if it has only parts, they are all that is wanted (`StoredResponse.hasEverything`).
+    ///   - response: the response; if it has only parts, they are all that is wanted (`StoredResponse.hasEverything`).
     ///   - length: the body's length as far as it is known.
-    /// - isPassedThrough: whether the response was made for this very request, including its preconditions and range.
-    /// - maxRanges: the most ranges that a request may have; with more, all are ignored (RFC 9110 §14.2).
+    ///   - isPassedThrough: whether the response was made for this very request, including its preconditions and range.
+    ///   - maxRanges: the most ranges that a request may have; with more, all are ignored (RFC 9110 §14.2).
     init(
         _ request: borrowing ClientRequest, _ response: StoredResponse, length: Int?, isPassedThrough: Bool,
         maxRanges: Int

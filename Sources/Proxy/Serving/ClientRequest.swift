@@ -122,8 +122,8 @@ final class ClientRequest: Sendable {
 
     /// The facts about the request that the cache rules use.
     /// - Parameters:
-    /// - method: the method that the origin was sent, or that the stored response answers.
-    /// - hasPassCookie: whether the request goes past the cache because of a cookie, possibly by newer settings.
+    ///   - method: the method that the origin was sent, or that the stored response answers.
+    ///   - hasPassCookie: whether the request goes past the cache because of a cookie, possibly by newer settings.
     func facts(asking method: Method, hasPassCookie: Bool) -> RequestFacts {
         RequestFacts(
             method: method, directives: directives, hasAuthorization: hasAuthorization, hasPassCookie: hasPassCookie,

@@ -189,7 +189,7 @@ final class Crowd: FetchWaiter, TurnTaker {
         if worker.crowd === self { worker.crowd = nil }
     }
 
-    // MARK: What comes
+    // MARK: Interim responses and result
 
     override func received(interim: ByteSlice) {
         guard case .gathering = state else { return }

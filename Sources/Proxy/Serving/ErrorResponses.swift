@@ -17,9 +17,9 @@ struct ErrorResponses: Sendable {
 
     /// Writes the head; returns the content that goes with it.
     /// - Parameters:
-    /// - method: the request's method, as far as it could be read: a HEAD gets no content.
-    /// - provenance: `nil` for a request that was never looked up: its response has no `Cache-Status`.
-    /// - upstream: the failure, if the answer reports one.
+    ///   - method: the request's method, as far as it could be read: a HEAD gets no content.
+    ///   - provenance: `nil` for a request that was never looked up: its response has no `Cache-Status`.
+    ///   - upstream: the failure, if the answer reports one.
     func write(
         _ answer: OwnAnswer, to method: Method?, _ version: HTTPVersion, _ provenance: Provenance?,
         upstream: UpstreamError?, persists: Bool, date: Int64, into buffer: ByteBuffer

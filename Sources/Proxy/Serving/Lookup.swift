@@ -62,7 +62,7 @@ struct Lookup {
             ? .notStored : .fetch(plan(validating: stored, because: doubt, advice))
     }
 
-    // MARK: - What stands in
+    // MARK: - Stand-ins
 
     /// The stored response to send in place of a response that the origin fails to give. Looked up at the failure, not
     /// when the fetch began: meanwhile a newer response may have been stored (RFC 9111 §4), or a response may have
@@ -96,11 +96,11 @@ struct Lookup {
         stored.groups != nil && groups.haveInvalidated(stored, of: request.authority) ? stored.invalidated : stored
     }
 
-    // MARK: - What is passed
+    // MARK: - Passes
 
-    /// Passes the request, which only the origin can answer. `only-if-cached` forbids that, whatever other directives
-    /// there are (§5.2.1.7).
-    @inline(never) // Rare: kept out of the way of what looks something up.
+    /// Passes the request, which only the origin can answer. `only-if-cached` forbids that (§5.2.1.7), and takes
+    /// precedence over all other directives.
+    @inline(never) // Rare: kept out of the code of a look-up.
     private func passed(because reason: ForwardReason) -> Outcome {
         reason != .method && request.directives.onlyIfCached ? .notStored : .fetch(passPlan(reason))
     }
@@ -113,11 +113,11 @@ struct Lookup {
             hasStandIn: hasStandIn)
     }
 
-    // MARK: - What is fetched
+    // MARK: - Fetches
 
     /// - Parameters:
-    /// - stored: the response to validate, as the store knows it.
-    /// - doubt: why it must be validated.
+    ///   - stored: the response to validate, as the store knows it.
+    ///   - doubt: why it must be validated.
     private func plan(
         validating stored: StoredResponse?, because doubt: ValidationReason, _ advice: KeyMarkers.Advice
     ) -> FetchPlan {
@@ -202,8 +202,8 @@ struct Lookup {
         let fields = request.fields
         guard let stored = resource.partial(matching: fields.view) else { return nil }
         let usable = markedIfInvalidated(stored)
-        // Fresh stored parts are used whatever marker the key has; a marker against sharing forbids a fetch of further
-        // parts.
+        // Fresh stored parts are used in spite of a later marker, but a marker against sharing forbids a fetch of
+        // further parts.
         let mayAsk =
             switch advice {
             case .share, .askForPart: true

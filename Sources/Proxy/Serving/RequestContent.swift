@@ -6,11 +6,11 @@ import Upstream
 struct RequestContent {
     /// How the client's connection goes on once all content received has been taken.
     enum Wanted {
-        /// The fetch takes more at once.
+        /// Reading goes on, and the client must send more within the timeout for content.
         case more
-        /// A little more is read if it comes, also to notice that the client leaves; but no operation waits for it.
+        /// A little more is read if it comes, also to notice that the client leaves; but there is no timeout.
         case little
-        /// Reading stops until the transaction resumes it.
+        /// Reading stops until the transaction resumes it, without a timeout.
         case nothing
     }
 

@@ -52,8 +52,8 @@ extension Transaction {
 
     /// - Parameters:
     ///   - persists: whether the connection outlives the response.
-    /// - fetched: the fetch's result, of which the response is part; `nil` if it was stored.
-    /// - made: called with the head before it is sent.
+    ///   - fetched: the fetch's result, of which the response is part; `nil` if it was stored.
+    ///   - made: called with the head before it is sent.
     func respond(
         _ response: StoredResponse, length: Int?, persists: Bool, _ provenance: Provenance,
         of fetched: FetchedResponse? = nil, made: (Answer, ByteBuffer) -> Void = { _, _ in }
@@ -93,7 +93,7 @@ extension Transaction {
         client.send(head, content, .sized, passesTrailers: false)
     }
 
-    // MARK: What stands in
+    // MARK: Stale responses and limits
 
     /// Handles a limit as `when-exceeded` says.
     func meets(_ bound: Bound) {

@@ -6,7 +6,7 @@ import Storage
 import Telemetry
 import Upstream
 
-/// The way from the fetch's result, or the end of the wait for it, to the answer.
+/// The way from the fetch's result, or the end of the wait for it, to the answer or another look-up.
 extension Transaction: TurnTaker {
     func turnCame() {
         guard state == .waiting else {
@@ -76,7 +76,7 @@ extension Transaction: TurnTaker {
         respond(stale, length: stale.bodyLength, persists: client.settlePersistence(), provenance)
     }
 
-    // MARK: For how long
+    // MARK: Time limits
 
     /// Limits the request's wait, from now on, to `wait-timeout`.
     func boundWait(for operation: FetchOperation) {

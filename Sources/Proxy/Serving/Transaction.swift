@@ -8,9 +8,9 @@ import Upstream
 
 /// One request that is not answered on the hot path, from look-up to the last byte of its response.
 ///
-/// Owned by its client connection, confined to its loop. Whether it led or joined matters only while it waits: a leader
-/// waits as long as its fetch does, and its content goes through that fetch. Small content is read ahead: the request
-/// takes no slot, and reaches no origin, while its client sends it.
+/// Owned by its client connection, confined to its loop. Whether the request led or joined a fetch matters only while
+/// it waits: a leader waits as long as its fetch does, and its content goes through that fetch. Small content is read
+/// ahead: the request takes no slot, and reaches no origin, while its client sends it.
 ///
 /// This file looks the request up, and is the only one to change its state. The extensions have the rules of each step:
 /// from a plan to the fetch that the request waits for (`Fetching`), from the fetch's result, or the end of the wait,
@@ -143,7 +143,7 @@ final class Transaction: FetchWaiter, FetchLeader {
         look()
     }
 
-    // MARK: What becomes of it
+    // MARK: State changes
 
     /// Notes that the request's content is read ahead.
     func beginGathering() {
@@ -214,8 +214,8 @@ final class Transaction: FetchWaiter, FetchLeader {
 
     /// Notes that the response begins now, or that the connection becomes a tunnel.
     /// - Parameters:
-    /// - provenance: the provenance of the response.
-    /// - fetched: the fetch's result, of which the response is made; `nil` if that is stored or synthetic.
+    ///   - provenance: the provenance of the response.
+    ///   - fetched: the fetch's result, of which the response is made; `nil` if that is stored or synthetic.
     func beginResponse(_ status: Status, _ provenance: Provenance, of fetched: FetchedResponse? = nil) {
         wait.deadline.clear()
         state = .responding(status)
@@ -239,7 +239,7 @@ final class Transaction: FetchWaiter, FetchLeader {
         return true
     }
 
-    // MARK: What comes while it waits
+    // MARK: Results while it waits
 
     override func received(_ result: Result<FetchedResponse, OperationError>) {
         guard worker.turns.takeTurn() else {
@@ -270,7 +270,7 @@ final class Transaction: FetchWaiter, FetchLeader {
         }
     }
 
-    // MARK: What the fetch that it led reports
+    // MARK: Calls of the fetch that it led
 
     /// The fetch that is for this request alone, through which the request's content goes.
     var unsharedFetch: Fetch? {

@@ -8,7 +8,8 @@ protocol TransactionClient: AnyObject {
     /// - Parameter head: lent for the call: bytes that are not sent at once are copied.
     func send(
         _ head: ByteBuffer, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing, passesTrailers: Bool)
-    /// The connections to origins that belong to the client connection; the first call makes the object.
+    /// The connections to origins that belong to the client connection. From the first call on, it has such
+    /// connections.
     var boundConnections: BoundConnections { get }
     /// Sends a 1xx head as it is.
     func send(interim: ByteSlice)
