@@ -1,17 +1,18 @@
 import HTTPSemantics
 import Telemetry
 
-/// A request answered without a transaction and logged once the answer is out: an answer of our own, or a hit that
-/// the client takes bit by bit. A class, so that a waiting connection does not hold room for a head.
+/// A request answered without a transaction, logged once its response is sent: a response made by this proxy
+/// (`OwnAnswer`), or a hit that did not fit into the socket buffer. A class, so that an idle connection holds no room
+/// for a head.
 final class AnsweredRequest {
     let status: Status
     let verdict: Verdict
-    /// The metrics of the upstream that the request is counted with; `nil` for a refusal.
+    /// The metrics of the upstream that this request is counted under; `nil` for a refusal.
     let upstreamMetrics: UpstreamMetrics?
-    /// The head, to be read with `fields`; `nil` where it could not be read.
+    /// The request's head, whose ranges refer to `fields`; `nil` if the head could not be parsed.
     let head: RequestHead?
     let fields: HeadBlock?
-    /// Bytes of the content that share one piece of memory with the answer's head.
+    /// Bytes of the response's content that stand in the same buffer as the response's head.
     let contentInHead: Int
 
     init(

@@ -2,9 +2,9 @@ import Bytes
 import HTTPSemantics
 import Libevent
 
-/// The content of the request under way, on to its transaction.
+/// Reading the content of the current request and passing it to the request's transaction.
 extension ClientConnection {
-    /// Goes through what is in the buffer, as far as one turn takes it.
+    /// Decodes the bytes in the buffer, at most as many pieces as fit into one turn.
     func readContent() {
         input.content?.beginTurn()
         while phase == .serving, let context = input.context, let reader = input.content {
@@ -13,7 +13,8 @@ extension ClientConnection {
             do throws(MessageSyntaxError) {
                 event = try reader.next(in: buffer.span)
             } catch {
-                // Its head may have been answered; what follows cannot be trusted.
+                // The response may have begun already, so an error response is possible only before its first byte. The
+                // bytes after a malformed chunk cannot be trusted.
                 if output.firstByteSent == 0, output.delivery == nil { return refuse(error) }
                 return end()
             }
@@ -32,10 +33,10 @@ extension ClientConnection {
                 return
             case .piece(let range, let consumed):
                 let goesOn = transaction?.receive(content: buffer.span.extracting(range)) ?? true
-                // It may have been answered by that, and the connection be at its end.
+                // `receive` may have sent the response and closed the connection.
                 guard phase == .serving else { return }
                 context.buffer.consume(consumed)
-                // A client that does not take its response is cut for that, however much it sends.
+                // The send timeout stays in force however much content arrives: a client must take its response.
                 if deadline.waitsFor != .send { contentCame(range.count) }
                 if !goesOn {
                     stopReading()
@@ -52,16 +53,18 @@ extension ClientConnection {
                 transaction?.endContent(trailers: trailers)
                 finishIfDone()
             case .turnIsOver:
-                // Nothing more is read until this is done: it would need a larger buffer, and go before others' turns.
+                // Stop reading until the buffer is decoded: further bytes would need a larger buffer, and would be
+                // served before the turns of other connections.
                 stopReading()
-                // It waits for us.
+                // The client waits for this loop, so it has no deadline.
                 notDue(.content)
                 return worker.turns.put { [self] in resumeContent() }
             case .tooLarge:
                 guard let delivery = output.delivery else { return answerInstead(.contentTooLarge) }
-                // An origin that answers while it reads may wait for the rest for ever.
+                // An origin that is still sending its response while it reads the content may wait for the rest of the
+                // content forever.
                 guard delivery.followed?.phase != .open else { return end() }
-                // What is here whole is sent; nothing more is read before it.
+                // The response is complete here: send it, and read no more content.
                 stopReading()
                 input.contentEnded()
                 notDue(.content)
@@ -70,16 +73,16 @@ extension ClientConnection {
         }
     }
 
-    /// Every byte gives time for the next, but a few give no more than the lowest rate does.
+    /// Every byte extends the deadline for the next, but by no more time than that byte takes at `min-body-rate`.
     private func contentCame(_ count: Int) {
         let (now, timeouts) = (loop.now, worker.timeouts)
         let left = deadline.waitsFor == .content ? deadline.time - now : timeouts.content
         due(.content, timeouts.forContent(left: left, after: count))
     }
 
-    /// What the client has sent ahead moves out of the large buffer, which others need.
+    /// Moves the requests that the client has pipelined out of the large buffer, which other connections need.
     private func keepWhatFollows(_ context: ReadContext) {
-        // `serve` goes on with the buffer that it has.
+        // `serve` continues with the buffer that it holds.
         guard !input.isBeingTaken, context.purpose == .content, !context.buffer.isEmpty else { return }
         let other = worker.lendContext()
         other.buffer.append(context.buffer.copied())

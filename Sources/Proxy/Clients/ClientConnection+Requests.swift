@@ -4,23 +4,23 @@ import Libevent
 import Storage
 import Telemetry
 
-/// Taking requests out of the buffer: answered as plain hits, begun as transactions, or refused.
+/// Parsing requests from the buffer: each is answered as a plain hit, starts a transaction, or is refused.
 extension ClientConnection {
-    /// What became of the head at the front of the buffer.
+    /// The result of parsing and looking up the head at the front of the buffer.
     private enum Step {
         case incomplete
         case malformed(MessageSyntaxError)
         case answered(headLength: Int)
-        /// For a transaction, in the same words as the last to join the worker's crowd: nothing is parsed or looked up
-        /// again.
+        /// The head needs a transaction and is byte for byte the head of the last request that joined the worker's
+        /// crowd: it is not parsed or looked up again.
         case alike(SharedHead)
-        /// For a transaction; with its route, where that is known and the worker has its key.
+        /// The head needs a transaction. The route is set if it is known and `Worker.keys` holds the request's key.
         case unanswered(RequestHead, HeadBlock, on: Route?)
     }
 
-    /// Takes requests out of the buffer until it needs more bytes or one must be waited for.
-    /// - Parameter context: the connection's own. It stays here meanwhile, also when the connection ends, and goes back
-    ///   when nothing is left in it.
+    /// Parses and answers requests from the buffer until the next head is incomplete or a request needs a transaction.
+    /// - Parameter context: the connection's own. The connection keeps it during the call, also if the connection ends,
+    ///   and returns it to the worker once its buffer is empty.
     func serve(_ context: ReadContext) {
         guard !input.isBeingTaken else { return }
         input.beginTaking()
@@ -46,7 +46,7 @@ extension ClientConnection {
                 continue
             }
             if hasAnswered { worker.sendHits(of: self) }
-            // Otherwise the head is parsed again once the hits before it are sent.
+            // If sending the hits has changed the phase, this head is parsed again once those hits are sent.
             guard phase == .reading else { return }
             switch consume step {
             case .answered:
@@ -72,7 +72,7 @@ extension ClientConnection {
     @inline(__always)
     private func takeStep(_ context: ReadContext) -> Step {
         let buffer = context.buffer
-        // Not if something learnt about queries since might give the same words another key.
+        // Only while no path has a `No-Vary-Search`: a variation learnt since could give an identical head another key.
         if let crowd = worker.crowd, !isBound, let latest = crowd.latestHead, latest.value.isBeginning(of: buffer.span),
             worker.variations.isEmpty,
             latest.value.isForSameURL(isFromTrustedProxy: isTrustedProxy && worker.loopSettings.trustsProxies)
@@ -86,7 +86,7 @@ extension ClientConnection {
             do throws(MessageSyntaxError) {
                 progress = try parser.parse(buffer.span)
             } catch {
-                // It may be parsed again, after the held hits are sent.
+                // The head may be parsed again after the pending hits are sent.
                 parser.reset()
                 return .malformed(error)
             }
@@ -104,13 +104,13 @@ extension ClientConnection {
         }
     }
 
-    /// Whether another request may come behind one with this head.
+    /// Whether the connection persists after a request with this head.
     @inline(__always)
     private func mayPersist(behind head: RequestHead) -> Bool {
         head.keepsAlive && worker.keepsConnections && input.requestCount + 1 < worker.mostRequests
     }
 
-    /// - Parameter route: `nil` where it is still to be found.
+    /// - Parameter route: `nil` if the route was not looked up yet.
     private func beginTransaction(_ head: RequestHead, _ fields: HeadBlock, on route: Route?) {
         beginServing()
         let request: ClientRequest
@@ -119,12 +119,12 @@ extension ClientConnection {
             case .admitted(let admitted):
                 request = admitted
             case .answered(let answer, let route):
-                // Its content, if it has any, is not read.
+                // The request's content, if any, is not read, so the connection cannot persist.
                 if head.framing != .none { output.beLast() }
                 return respondWithoutTransaction(answer, .synthetic, to: head, fields, on: route)
             }
         } catch {
-            // RFC 9931: what comes behind a CONNECT was perhaps meant for the other end of a tunnel.
+            // RFC 9931: the bytes after a refused CONNECT may have been meant for the other end of a tunnel.
             if head.framing != .none || head.method == .connect { output.beLast() }
             return respondWithoutTransaction(error, .refused, to: head, fields)
         }
@@ -137,12 +137,12 @@ extension ClientConnection {
 
     private func beginServing() {
         enter(.serving)
-        // From here on reading may be stopped, and begun again.
+        // From here on reading may be stopped and resumed, so the loop must watch the socket.
         watch()
         output.begin()
         input.begins(at: loop.now)
         notDue()
-        // The client may have shut its sending side behind this request, while the one before was served.
+        // The client may have shut its sending side after this request, while the previous request was served.
         awaitResponse()
     }
 
@@ -160,25 +160,25 @@ extension ClientConnection {
         answerInstead(OwnAnswer(error))
     }
 
-    /// An answer of our own in the place of the transaction under way, or to what never became one; the last on this
-    /// connection.
+    /// Sends a response made by this proxy in place of the current transaction, or to a request without a transaction.
+    /// The connection closes after it.
     func answerInstead(_ answer: OwnAnswer) {
         output.beLast()
-        // The one that is noted is of the response before.
+        // `firstByteSent` still holds the time of the previous response.
         if phase == .reading { output.begin() }
         enter(.serving)
         input.contentEnded()
         let request = transaction?.request
-        // Of a head that is malformed or not complete.
+        // The method of a head that is malformed or incomplete.
         var method: Method?
         if request == nil, let buffer = input.context?.buffer, RequestHeadParser.isHEAD(buffer.span) { method = .head }
         endTransaction()
         respondWithoutTransaction(answer, .refused, to: request?.head, request?.fields, method: method)
     }
 
-    /// An answer of our own to what never became a transaction.
+    /// Sends a response made by this proxy to a request without a transaction.
     /// - Parameters:
-    ///   - head: `nil` where it is malformed, and `method` then of what it is to.
+    ///   - head: the request's head; `nil` if it is malformed.
     ///   - route: `nil` for a refusal.
     private func respondWithoutTransaction(
         _ answer: OwnAnswer, _ verdict: Verdict, to head: RequestHead?, _ fields: HeadBlock?, on route: Route? = nil,

@@ -4,13 +4,14 @@ import Libevent
 import Telemetry
 import Upstream
 
-/// Sending responses: of transactions, our own, and the rest of hits; and what comes behind one.
+/// Sending responses: those of transactions, those made by this proxy, and the rest of a hit; then the step from one
+/// response to the next request.
 extension ClientConnection: TransactionClient {
     var persists: Bool { output.keepsAlive && worker.keepsConnections }
 
     func settlePersistence() -> Bool {
-        // Content that is still to come may never come (RFC 9110 §10.1.1), and no request will where the client has shut
-        // its sending side: then the connection closes, and the response says so.
+        // Unread content may never arrive (RFC 9110 §10.1.1), and a client that has shut its sending side sends no
+        // further request. In both cases the connection closes, and the response says `Connection: close`.
         let hasNoMore = input.hasEnded && input.isEmpty
         output.keepAlive(persists && input.content == nil && !hasNoMore)
         return output.keepsAlive
@@ -24,7 +25,7 @@ extension ClientConnection: TransactionClient {
         if output.interims == nil, framing != .chunked, sources.appendWhole(to: head) {
             return sendAtOnce(head, ofHead, sources, framing)
         }
-        // Interim responses come first.
+        // Interim responses that are not sent yet go first.
         let pending = output.takeInterims()
         pending?.append(head.span)
         let response = Delivery(head: pending ?? head, sources, framing: framing, passesTrailers: passesTrailers)
@@ -33,7 +34,7 @@ extension ClientConnection: TransactionClient {
         if output.delivery === response, pending == nil { response.keepHead() }
     }
 
-    /// A response that is all there. Usually the kernel takes it whole, and no `Delivery` is needed.
+    /// Sends a response whose body is complete. Usually the kernel takes all of it, and no `Delivery` is needed.
     /// - Parameter ofHead: bytes of the head in front of the body.
     private func sendAtOnce(
         _ out: ByteBuffer, _ ofHead: Int, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing
@@ -51,7 +52,7 @@ extension ClientConnection: TransactionClient {
         goOn(with: Delivery(head: out, sources, framing: framing), after: sent)
     }
 
-    /// - Parameter sent: bytes that are out, of head and body.
+    /// - Parameter sent: bytes of head and body that are sent already.
     private func goOn(with rest: Delivery, after sent: Int) {
         rest.account(sent)
         rest.keepHead()
@@ -66,24 +67,24 @@ extension ClientConnection: TransactionClient {
         output.noteSent(at: loop.now)
     }
 
-    /// What the rest of a hit is logged as, once it is out (`sendRest`).
+    /// Sets the access-log record of a hit whose rest is still to be sent (`sendRest`).
     func logWhenOut(_ hit: AnsweredRequest) { output.logWhenOut(hit) }
 
-    /// A hit is held back, to go out with others: what is behind `start` in its round's buffer.
+    /// Delays a hit so that it is written together with others: bytes `start` to `end` of the round's buffer.
     func hold(from start: Int, to end: Int) {
         output.hold(from: start, to: end)
         input.answered()
     }
 
-    /// Where its hits begin that go out together, of which the last begins at `start`.
+    /// The start of this client's pending hits in the round's buffer; `start` if none is pending.
     func startOfHits(or start: Int) -> Int { output.heldHits?.lowerBound ?? start }
 
     func takeHeldHits() -> Range<Int>? { output.takeHeldHits() }
 
-    /// A hit went out as a whole, or several in one write.
+    /// One hit was sent completely, or several in one write.
     /// - Parameters:
     ///   - isLast: the client sends nothing more (RFC 9112 §9.6), so nothing unread can turn the close into a reset.
-    ///   - mayPersist: whether another request may come behind it.
+    ///   - mayPersist: whether the connection may persist after it.
     func hitSent(isLast: Bool, keepsAlive mayPersist: Bool) {
         input.answered()
         if isLast { return end() }
@@ -91,11 +92,11 @@ extension ClientConnection: TransactionClient {
         due(.request, worker.timeouts.idle)
     }
 
-    /// A hit went out in part.
+    /// A hit was sent in part.
     /// - Parameters:
-    ///   - head: all of it.
-    ///   - sent: bytes that are out, of head and body.
-    ///   - mayPersist: whether another request may come behind it.
+    ///   - head: the whole head, also the bytes that are sent already.
+    ///   - sent: bytes of head and body that are sent already.
+    ///   - mayPersist: whether the connection may persist after it.
     func sendRest(_ head: ByteBuffer, _ body: CompleteBodyReader, after sent: Int, keepsAlive mayPersist: Bool) {
         enter(.serving)
         output.begin()
@@ -130,7 +131,8 @@ extension ClientConnection: TransactionClient {
     func resumeContent() {
         guard phase == .serving, input.content != nil else { return }
         startReading()
-        // Perhaps only its end is left.
+        // The buffer may have been returned when it was empty; the decoder may still have the end of the content to
+        // report.
         if input.context == nil { input.borrow(worker.lendContext()) }
         readContent()
         giveBackContextIfUnused()
@@ -150,7 +152,7 @@ extension ClientConnection: TransactionClient {
             responseEnded(bodyBytes: delivery.bodyBytesSent, isAborted: false)
         case .blocked:
             armWrite()
-            // If the body grew and the client takes nothing, the client has made no progress.
+            // A body that grew is no progress of a client that takes nothing: keep its deadline.
             if sent > 0 || deadline.waitsFor != .send { awaitTaking(of: delivery) }
         case .starved:
             disarmWrite()
@@ -158,7 +160,8 @@ extension ClientConnection: TransactionClient {
             if sent > 0 || deadline.waitsFor != .response { awaitResponse() }
             if let body = delivery.followed { worker.starvedClients.wait(self, for: body) }
         case .cutOff:
-            // Its end is missing, which a length or chunks tell; what was answered before it must still arrive.
+            // The end of the body is missing. With a length or chunks the client detects that, so close gracefully: the
+            // bytes sent before must still arrive.
             guard delivery.framing != .untilClose else { return end() }
             output.beLast()
             responseEnded(bodyBytes: delivery.bodyBytesSent, isAborted: true)
@@ -167,14 +170,15 @@ extension ClientConnection: TransactionClient {
         }
     }
 
-    /// The client is to take something. Who may hold up others is looked at now and then, whatever it takes.
+    /// Waits for the client to take bytes. A delivery that may hold up other clients is checked every
+    /// `HoldUpBound.interval`, even if its client takes some.
     private func awaitTaking(of delivery: Delivery) {
         guard worker.timeouts.holdUp != nil, delivery.mayHoldUpOthers else { return due(.send, worker.timeouts.send) }
         delivery.isDueBy = loop.now + worker.timeouts.send
         due(.send, min(worker.timeouts.send, HoldUpBound.interval), onlyIfNot: .send)
     }
 
-    /// The client has taken nothing for too long, or is looked at.
+    /// The deadline for taking bytes: the client has taken none for `send-timeout`, or its periodic check is due.
     func takingIsDue() {
         let now = loop.now
         guard let delivery = output.delivery, now < delivery.isDueBy else { return end(abruptly: true) }
@@ -185,7 +189,8 @@ extension ClientConnection: TransactionClient {
         due(.send, min(delivery.isDueBy - now, HoldUpBound.interval))
     }
 
-    /// Sending no longer waits: what is left to wait for is the request's content, if it is being read.
+    /// Ends the wait for the client to take bytes. The remaining deadline is that of the request's content, if it is
+    /// being read.
     func awaitContent() {
         notDue()
         if input.content != nil, isReading { due(.content, worker.timeouts.content) }
@@ -201,7 +206,7 @@ extension ClientConnection: TransactionClient {
         finishIfDone()
     }
 
-    /// The next request may come once the response is out and the content is in.
+    /// Returns to `reading` once the response is sent and the request's content is read.
     func finishIfDone() {
         guard phase == .serving, transaction == nil, output.delivery == nil else { return }
         guard persists, input.content == nil else {
@@ -212,20 +217,20 @@ extension ClientConnection: TransactionClient {
         input.answered()
         due(.request, worker.timeouts.idle)
         if !input.hasEnded { startReading() }
-        // Inside `serve` its loop goes on; otherwise a request may be in the buffer already.
+        // Inside `serve`, its loop takes the next request; elsewhere the next request may be in the buffer already.
         guard !input.isBeingTaken else { return }
         if let context = input.context { serve(context) } else if input.hasEnded { end() }
     }
 
     func tunnel(to upstream: UpstreamConnection, head: ByteBuffer) {
-        // Its head goes out below: the line is written first, since the transaction ends here.
+        // Write the access-log line before the 101 is sent, since the transaction ends here.
         output.noteSent(at: loop.now)
         record(bodyBytes: 0, isAborted: false)
         enter(.tunnelling)
         notDue()
         let early = input.context?.buffer.copied()
         giveBackContext()
-        // Interim responses come first.
+        // Interim responses that are not sent yet go first.
         let pending = output.takeInterims()
         pending?.append(head.span)
         let relay = Tunnel(
@@ -235,12 +240,12 @@ extension ClientConnection: TransactionClient {
         relay.start()
     }
 
-    /// One line in the access log, and the counts that go with it.
-    /// - Parameter bodyBytes: that were sent of the content.
+    /// Writes one line to the access log and updates the metrics.
+    /// - Parameter bodyBytes: bytes of content that were sent.
     func record(bodyBytes: UInt64, isAborted: Bool) {
         if let transaction {
-            // A client that has all that was announced may close before we know that there is no more. Of no content it
-            // has nothing to show.
+            // A client that has received `Content-Length` bytes may close before the origin's end of body arrives here:
+            // that is no abort. A response without content gives no such evidence.
             let hasAll = bodyBytes > 0 && transaction.fetched?.length == Int(bodyBytes)
             let isAborted = isAborted && !hasAll
             worker.record(sent(transaction.status, bodyBytes, isAborted: isAborted), of: transaction, client: peerText)

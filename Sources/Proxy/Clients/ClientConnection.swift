@@ -7,8 +7,9 @@ import Upstream
 /// One client's connection: reads requests, one after another, and writes their responses in the same order (RFC 9112
 /// §9.3).
 ///
-/// Owned by its worker, confined to its loop. What it reads between requests is served in a round with what others have
-/// sent (`ServingRound`). A plain hit is answered at once (`HitPath`); anything else becomes a `Transaction`.
+/// Owned by its worker, confined to its loop. Requests read in phase `reading` are served in a round together with
+/// those of other clients (`ServingRound`). A plain hit is answered at once (`HitPath`); anything else becomes a
+/// `Transaction`.
 ///
 /// ```
 /// reading ─head, hit→ reading                 (or lingering, closed, where the connection is not kept)
@@ -21,7 +22,8 @@ import Upstream
 /// serving ─an answer of our own takes the transaction's place→ serving;  any ─end→ closed
 /// ```
 ///
-/// Who owns which part of its state, and writes it. What is set in which phase, beside what is kept throughout:
+/// The owner of each part of the state is the only one that writes it. This table shows in which phases each part is
+/// set:
 ///
 /// | | | reading | serving | tunnelling | lingering |
 /// | --- | --- | --- | --- | --- | --- |
@@ -29,15 +31,15 @@ import Upstream
 /// | here | `transaction` | | one of them | | |
 /// | `ResponseOutput` | `answered` | | one of them | | |
 /// | `ResponseOutput` | `interims`, then `delivery` | | until all of it is out | | |
-/// | `RequestInput` | `context` | while a request is coming | while content or the next request is | | while what comes is dropped |
+/// | `RequestInput` | `context` | while reading a head | while reading content or the next head | | while dropping bytes |
 /// | `RequestInput` | `content` | | until it is in | | |
 /// | `ServingRound` | a place | from reading to its round | | | |
 /// | `ResponseOutput` | `heldHits` | while requests are taken, and to its round's end | | | |
 /// | here | `tunnelRelay` | | | always | |
 /// | here | `ownConnections`, if any | always | always | always | always |
 ///
-/// Here are the events, and how it ends. The extensions only say what follows from what: requests (`Requests`), their
-/// content (`Content`), and responses (`Sending`).
+/// This file has the events and the closing. The extensions have the steps: requests (`Requests`), their content
+/// (`Content`), and responses (`Sending`).
 final class ClientConnection: Socket {
     enum Phase {
         case reading, serving, tunnelling, lingering, closed
@@ -53,36 +55,38 @@ final class ClientConnection: Socket {
     }
     enum Waiting {
         case request, head, content, send, tunnel, linger
-        /// Something to be sent to a client that has shut its sending side.
+        /// Bytes to send to a client that has shut its sending side.
         case response
     }
 
     let worker: Worker
     let peer: SocketAddress
-    /// The peer's address as text, for the log. The path of a Unix socket is any bytes that its owner chose.
+    /// The peer's address as text, for the log. The path of a Unix socket may be any bytes.
     let peerText: ByteSlice
     private let hasIPAddress: Bool
-    /// Whether it is a proxy whose word on the client counts.
+    /// Whether the peer is a trusted proxy, whose `X-Forwarded-For` and `X-Forwarded-Proto` are used.
     let isTrustedProxy: Bool
-    /// The client as origins are told of it, without the address of a Unix socket.
+    /// The client as the forwarding fields name it to origins; the address of a Unix socket is omitted.
     var sender: ClientRequest.Sender {
         ClientRequest.Sender(
             address: hasIPAddress ? peerText : .empty, isTrustedProxy: isTrustedProxy, isBound: isBound)
     }
 
     private(set) var phase = Phase.reading
-    /// Whether the loop still is to watch it. Not before its first request is answered, if that has come with it: one
-    /// that ends there is never watched, which spares two system calls.
+    /// Whether the loop does not watch the socket yet. A connection whose first request arrives with it is watched only
+    /// after the response: if it closes then, two system calls are saved.
     private var isUnwatched = true
-    /// Whether its requests are being taken in its turn of a round that has others, until whose end its hits may wait.
+    /// Whether its requests are being served in a round with other clients, so that its hits may wait until the round's
+    /// end.
     private(set) var isInRound = false
     private(set) var deadline = LazyDeadline<Waiting>()
-    /// Fields of these two are written by their own methods alone.
+    /// Only the methods of these two structs write their fields.
     var input = RequestInput()
     var output = ResponseOutput()
     private(set) var transaction: Transaction?
     private(set) var tunnelRelay: Tunnel?
-    /// The connections to origins that are its own, from the first request on that has credentials for its connection.
+    /// The upstream connections reserved for this client, from its first request with connection-based authentication
+    /// on.
     private var ownConnections: BoundConnections?
 
     init(adopting descriptor: consuming Descriptor, peer: SocketAddress, worker: Worker) {
@@ -95,12 +99,13 @@ final class ClientConnection: Socket {
         due(.request, worker.timeouts.idle)
     }
 
-    /// Reads what has come already, and waits for the rest. Once, when its worker knows the connection.
+    /// Reads the bytes that have already arrived, then waits for more. Called once, after the worker has registered the
+    /// connection.
     func begin() {
         if receive() { worker.serveInRound(self) } else { watch() }
     }
 
-    /// From now on the loop says when there is something to read. Only the first call does anything.
+    /// Makes the loop report when the socket is readable. Later calls have no effect.
     func watch() {
         guard isUnwatched, phase != .closed else { return }
         isUnwatched = false
@@ -111,7 +116,7 @@ final class ClientConnection: Socket {
 
     // MARK: Connections to origins of its own
 
-    /// Whether its requests go over connections that nobody else's do.
+    /// Whether its requests go over upstream connections that no other client uses.
     var isBound: Bool { ownConnections != nil }
 
     var boundConnections: BoundConnections {
@@ -128,10 +133,10 @@ final class ClientConnection: Socket {
         phase = next
     }
 
-    /// What answers the request under way, from now on.
+    /// Sets the transaction that answers the current request.
     func begin(_ transaction: Transaction) { self.transaction = transaction }
 
-    /// The request under way is answered, or will be answered otherwise.
+    /// Detaches from the transaction: its response is sent, or another response replaces it.
     func endTransaction() { transaction.take()?.leave() }
 
     func begin(_ relay: Tunnel) { tunnelRelay = relay }
@@ -151,21 +156,22 @@ final class ClientConnection: Socket {
     override func writable() {
         switch phase {
         case .serving:
-            // Either disarms when nothing is left to write: a client that takes a body bit by bit stays watched.
+            // Both calls disarm the write event when no bytes are left to write; while a body is partly sent, the event
+            // stays armed.
             if output.delivery == nil { flushInterims() } else { pump() }
         case .tunnelling: tunnelRelay?.clientWritable()
         case .reading, .lingering, .closed: disarmWrite()
         }
     }
 
-    /// - Returns: whether something came, which is in the buffer.
+    /// - Returns: whether bytes were read into the buffer.
     private func receive() -> Bool {
         if input.context == nil {
             let takesMuch = input.content != nil && transaction?.takesLargePieces ?? true
             input.borrow(takesMuch ? worker.lendContentContext() : worker.lendContext())
         }
         guard let buffer = input.context?.buffer else { return false }
-        // A client that sends ahead of its responses is read no further than one buffer.
+        // At most one buffer is read of a client that pipelines requests.
         guard phase == .reading || input.content != nil || buffer.count < ReadContexts.bufferSize else {
             stopReading()
             return false
@@ -197,9 +203,9 @@ final class ClientConnection: Socket {
         watch()
     }
 
-    /// The client will send nothing more. A request that is complete is answered as long as writing works: perhaps the
-    /// client has only shut its sending side (RFC 9112 §9.6 has servers do so; clients may as well). One that has closed
-    /// looks the same until something is written to it, and then it answers by a reset.
+    /// The client will send no more bytes. A request that is complete is answered as long as writing works: perhaps the
+    /// client has only shut its sending side (RFC 9112 §9.6 has servers do so; clients may as well). A closed
+    /// connection looks the same until bytes are written to it; then the peer answers with a reset.
     private func endOfStream() {
         input.ended()
         stopReading()
@@ -208,7 +214,7 @@ final class ClientConnection: Socket {
         if deadline.waitsFor != .send { awaitResponse() }
     }
 
-    /// Nothing goes out at the moment to a client that has shut its sending side, if this one has.
+    /// Limits the wait for the response if the client has shut its sending side, and watches for its reset meanwhile.
     func awaitResponse() {
         guard input.hasEnded else { return }
         due(.response, worker.timeouts.halfClosed)
@@ -226,22 +232,22 @@ final class ClientConnection: Socket {
         if input.isEmpty { giveBackContext() }
     }
 
-    /// Not inside `serve`, which gives it back itself.
+    /// Has no effect inside `serve`, which returns the context itself.
     func giveBackContext() {
         if let unused = input.giveUpContext() { worker.takeBack(unused) }
     }
 
     // MARK: Time
 
-    /// From now on the client is waited for, for this, no longer than so many nanoseconds.
-    /// - Parameter current: if that is what it is waited for already, nothing changes.
+    /// Sets the deadline: the client must do `waiting` within so many nanoseconds.
+    /// - Parameter current: if the deadline is already for this, it is left unchanged.
     func due(_ waiting: Waiting, _ nanoseconds: Int64, onlyIfNot current: Waiting? = nil) {
         if let current, deadline.waitsFor == current { return }
         deadline = deadline.awaiting(waiting, until: loop.now + nanoseconds, for: self, on: worker.deadlines)
     }
 
-    /// The client has done what it was waited for.
-    /// - Parameter waiting: what that was; `nil`: whatever it was.
+    /// Clears the deadline.
+    /// - Parameter waiting: clear the deadline only if it is for this; `nil`: clear any.
     func notDue(_ waiting: Waiting? = nil) {
         if waiting == nil || deadline.waitsFor == waiting { deadline.clear() }
     }
@@ -253,7 +259,8 @@ final class ClientConnection: Socket {
         case .nothing: return nil
         case .later(let time): return time
         case .due(.request) where worker.keepsConnections && loop.postponesEnd():
-            // Thousands became idle together. Until its turn comes it stays a connection on which a request is answered.
+            // Thousands of connections became idle together, and the loop closes them in several steps. Until its step
+            // this connection still answers requests.
             due(.request, DeadlineWheel.Settings.tick)
         case .due(.request), .due(.tunnel), .due(.linger), .due(.response): end()
         case .due(.send): takingIsDue()
@@ -271,7 +278,8 @@ final class ClientConnection: Socket {
 
     // MARK: The end
 
-    /// Closes once the peer has read what is on its way, or after a bounded time (RFC 9112 §9.6).
+    /// Shuts the sending side, and closes once the peer has read the sent bytes and closes, or after a bounded time
+    /// (RFC 9112 §9.6).
     func linger() {
         enter(.lingering)
         try? shutdownWrite()
@@ -290,13 +298,13 @@ final class ClientConnection: Socket {
         }
     }
 
-    /// Closes now, whatever is under way.
+    /// Closes now, in any phase.
     func end(abruptly: Bool = false) {
         guard phase != .closed else { return }
         if phase == .serving { record(bodyBytes: output.delivery?.bodyBytesSent ?? 0, isAborted: true) }
         // Where the close marks the end of a body or a tunnel, a plain close would look like a complete one.
         var abruptly = abruptly || output.delivery?.framing == .untilClose
-        // Also if its idle time is over, and nothing is waited for any more.
+        // Also true if the idle deadline was just reached, so that the connection has no deadline.
         let wasIdle = phase == .reading && deadline.waitsFor != .head
         enter(.closed)
         endTransaction()
@@ -309,21 +317,23 @@ final class ClientConnection: Socket {
         worker.ended(self, wasIdle: wasIdle)
     }
 
-    /// The program ends: no request after the one under way, and none at all unless it comes soon.
+    /// The program ends: the connection takes no request after the current one. A connection without a request waits
+    /// only shortly for its first.
     func drain() {
         output.beLast()
         // Requests that have come already are answered: left unread, they would turn the close into a reset.
         if phase == .reading, receive() { proceed() }
         // A head that has begun still has its time to become complete (`head-timeout`).
         guard phase == .reading, !input.hasBegunHead else { return }
-        // Who has had an answer knows that the connection may end, and sends its request again on another one.
+        // A client that has had a response knows that a persistent connection may close at any time, and retries its
+        // request on another one (RFC 9112 §9.3.1).
         if input.requestCount > 0 { return end() }
         let until = min(deadline.time, loop.now + worker.timeouts.firstRequest)
         deadline = deadline.awaiting(.request, until: until, for: self, on: worker.deadlines)
     }
 
-    /// The program ends now: who waits for a response is told so, all others are cut off. Where content of the client's
-    /// is still unread, the close becomes a reset, which may come before what it is told.
+    /// The program ends now: a request whose response has not begun gets an error response; all other connections are
+    /// closed. If request content is still unread, the close becomes a reset, which may overtake that error response.
     func cut() {
         if phase == .serving, output.delivery == nil {
             output.beLast()
@@ -332,12 +342,12 @@ final class ClientConnection: Socket {
         end()
     }
 
-    /// When its idle time ends; `nil` while a request has begun.
+    /// The end of the idle timeout; `nil` while a request has begun.
     var idleUntil: Int64? { phase == .reading && deadline.waitsFor == .request ? deadline.time : nil }
 
-    /// Makes room for another client, if this one is idle: ends, unless a request has come in the meantime, which is
-    /// answered. Nobody waits for the turn of a round.
-    /// - Returns: whether it has ended.
+    /// Makes room for another client, if this one is idle: closes, unless a request has arrived in the meantime, which
+    /// is answered now, without waiting for a round.
+    /// - Returns: whether the connection is closed.
     func giveWay() -> Bool {
         guard idleUntil != nil else { return phase == .closed }
         let before = input.requestCount

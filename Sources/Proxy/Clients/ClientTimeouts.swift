@@ -2,26 +2,27 @@ import Bytes
 import HTTPSemantics
 import Libevent
 
-/// How long clients may take, converted once: durations in nanoseconds.
+/// The timeouts of clients in nanoseconds, converted from the settings once.
 struct ClientTimeouts: Sendable {
     let head: Int64
     let idle: Int64
     /// For the next byte of a request's content, at most.
     let content: Int64
-    /// How much of that a byte brings; `nil`: all of it.
+    /// How much time a byte of content adds; `nil`: it resets the time to `content`.
     private let perContentByte: Int64?
     let send: Int64
-    /// How long one may keep others waiting who read the same response; `nil`: as long as `send` lets it.
+    /// The bound on how long a slow client may hold up the other readers of the same response; `nil`: only `send`
+    /// bounds it.
     let holdUp: HoldUpBound?
     let tunnel: Int64
     /// How long a closed connection waits for the peer to read the last response: a few round trips.
     let linger: Int64 = 2_000_000_000
-    /// How long a client that has shut its sending side is taken to be there while nothing goes out to it. Nearly all such
-    /// clients have closed for good, and until something is written nothing tells them from those that only send no
-    /// more. It is longer than most pages take that are not stored, and no origin works for nobody much longer.
+    /// How long a connection with a shut sending side is kept while no bytes are sent to it. Nearly all such clients
+    /// have closed, and only a write tells a closed connection from a half-closed one. The time is longer than most
+    /// pages take that are not stored, and short enough that no origin works much longer for a client that is gone.
     let halfClosed: Int64 = 5_000_000_000
-    /// How long the end of the program waits for the first request on a connection: what was sent to it before the
-    /// client could know is on its way. With the wheel's tick half a second at most.
+    /// How long the end of the program waits for the first request on a connection: a request sent before the client
+    /// could notice the end is still on its way. With the tick of the deadline wheel, half a second at most.
     let firstRequest: Int64 = 400_000_000
 
     init(_ settings: ClientSettings, _ coalescing: CoalescingSettings) {
@@ -34,11 +35,10 @@ struct ClientTimeouts: Sendable {
         tunnel = settings.tunnelTimeout.nanoseconds
     }
 
-    /// The time that a client has for the next byte of its content, in nanoseconds.
+    /// The time that a client has for the next byte of its request content, in nanoseconds.
     /// - Parameters:
-    ///   - left: what it had left as the last ones came; less than nothing where they were in time, and this process was
-    ///     stopped.
-    ///   - count: how many these were; one read has at most `ReadContexts.contentBufferSize`.
+    ///   - left: the time left when the last bytes arrived; negative if they were in time and this process was stopped.
+    ///   - count: the number of those bytes; one read takes at most `ReadContexts.contentBufferSize`.
     func forContent(left: Int64, after count: Int) -> Int64 {
         guard let perContentByte else { return content }
         return min(content, max(0, left) + Int64(count) * perContentByte)

@@ -3,12 +3,11 @@ import HTTPSemantics
 
 /// Reads the content of one request out of its connection's bytes (RFC 9112 §6).
 ///
-/// Owned by the connection from the request's head until all of it is in, or it has become too much or broken. On its
-/// loop.
+/// Owned by the connection, on its loop, from the request's head until the content is complete, too large or malformed.
 final class ContentReader {
     enum Event {
         case needMore(consumed: Int)
-        /// Content at the range of the input, of which `consumed` bytes are done with.
+        /// Content at this range of the input; the first `consumed` bytes of the input are decoded.
         case piece(Range<Int>, consumed: Int)
         case end(trailers: ByteSlice?, consumed: Int)
         /// More than the limit.
@@ -17,18 +16,18 @@ final class ContentReader {
         case turnIsOver
     }
 
-    /// Pieces in one turn. One read of content may hold 40,000 chunks of a byte each, which take tens of milliseconds.
+    /// Most pieces in one turn. One read may bring 40,000 chunks of one byte each, which take tens of milliseconds.
     static let mostPieces = 512
 
     private var decoder: BodyDecoder
     private let limit: UInt64
-    /// Given since the turn began.
+    /// Pieces returned since the turn began.
     private var pieces = 0
 
-    /// What the request's head says of its trailers.
+    /// The `Connection` options of the request's head, which name trailer fields that are not forwarded.
     private let connection: ConnectionOptions
 
-    /// A trailer field that does not go on, if there was one: the first.
+    /// The first trailer field that was removed, if any.
     private(set) var removedTrailer: RemovedField?
 
     /// - Parameter limit: bytes; `nil` for none.

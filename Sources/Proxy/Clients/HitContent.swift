@@ -2,19 +2,19 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// What a plain hit sends of a complete stored response: the same as an `Answer`, which can do everything and costs
-/// more.
+/// The content of a plain hit, made from a complete stored response. It is the same as an `Answer` makes, which handles
+/// every case and costs more.
 enum HitContent {
     case whole
     /// 206 with one range.
     case part(Range<Int>)
-    /// With the stored fields, some of which it repeats.
+    /// 304; it repeats some of these stored fields.
     case notModified(HeadBlock)
 
-    /// Fields of a request that may get less than the whole.
+    /// Request fields with which the response may be less than the whole representation.
     private static let conditional = FieldSet(.ifNoneMatch, .ifModifiedSince, .range)
 
-    /// `nil` where a `Transaction` is to decide: several ranges, or one that is not there.
+    /// `nil` if a `Transaction` must decide: several ranges, or a range that is not satisfiable.
     static func of(_ stored: StoredResponse, length: Int, for requestFields: FieldView, maxRanges: Int) -> HitContent? {
         guard !requestFields.present.isDisjoint(with: Self.conditional) else { return .whole }
         if ClientConditions.apply(to: requestFields) {

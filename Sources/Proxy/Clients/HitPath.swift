@@ -4,25 +4,26 @@ import Libevent
 import Storage
 import Telemetry
 
-/// The hot path: a plain `GET` for something stored and fresh is answered as soon as it is taken out of its client's
-/// buffer, mostly with one look-up and one write. Nothing here makes a `String` or reads another clock than the loop's, and
-/// nothing allocates, except the stored fields when a request is conditional.
+/// The hot path: a plain `GET` with a fresh stored response is answered as soon as it is parsed, mostly with one
+/// look-up and one write. This code makes no `String`, reads no clock but the loop's, and allocates only the stored
+/// fields for a conditional request.
 ///
-/// One per worker and settings, on the worker's loop. The worker has all of this too; it stands here again because a
-/// reference that is reached through another object is retained while it is in use, in two atomic instructions, and one
-/// that the object at work holds itself is not.
+/// One per worker and settings, on the worker's loop. The worker holds the same references. This class holds them
+/// again, because a reference reached through another object is retained and released at each use, with two atomic
+/// instructions; a reference in `self` is not.
 final class HitPath {
-    /// Whether it answered a request.
+    /// The result of `answer`.
     enum Outcome {
         case answered
-        /// Not examined: its route and key are still unknown, and `Worker.keys` may hold another key.
+        /// The request was not looked up: its route and key are still unknown, and `Worker.keys` may hold another key.
         case undecided
-        /// No stored response can answer it as it is. `Worker.keys` still holds its key, and this is its route.
+        /// No stored response can be sent without a transaction. `Worker.keys` still holds the request's key; this is
+        /// its route.
         case nothingFresh(Route)
     }
 
     private let loopSettings: LoopSettings
-    /// Where all requests go, if there is no choice.
+    /// The route of all requests, if there is only one.
     private let onlyRoute: Route?
     private let forwarding: ResponseForwarding
     private let maxRanges: Int
@@ -32,12 +33,12 @@ final class HitPath {
     private let loop: EventLoop
     private let keys: KeyWriter
     private let round: ServingRound
-    /// That of `round`.
+    /// The buffer of `round`.
     private let buffer: ByteBuffer
     private let gatherList: GatherList
     private let recorder: Recorder
 
-    /// - Parameter gatherList: for bodies that are sent from where they are stored.
+    /// - Parameter gatherList: used to write bodies from the store's memory without a copy.
     init(
         loopSettings: LoopSettings, shared: SharedState, loop: EventLoop, keys: KeyWriter, round: ServingRound,
         gatherList: GatherList, recorder: Recorder
@@ -79,7 +80,8 @@ final class HitPath {
         return answerEquivalent(head, fields, on: route, to: client) ? .answered : .undecided
     }
 
-    /// The URL itself has no plain hit: perhaps one that differs in what does not matter has (No-Vary-Search).
+    /// The exact URL has no plain hit: look up the equivalent URL, which differs only in parts of the query that
+    /// `No-Vary-Search` excludes.
     @inline(never) // Rare: not in the way of plain hits.
     private func answerEquivalent(
         _ head: RequestHead, _ fields: FieldView, on route: Route, to client: ClientConnection
@@ -88,7 +90,7 @@ final class HitPath {
         guard let variation = variations.latest(for: sent.span) else { return false }
         let own = keys.response(in: store, matching: fields)
         keys.rewrite(under: variation)
-        // What is stored for the exact URL may be what is to be sent even if it is no plain hit.
+        // The response stored for the exact URL may be preferred even though it is no plain hit.
         if let own, let common = keys.response(in: store, matching: fields),
             own.facts.goesBefore(common.facts, for: .none, at: Moment(monotonic: loop.now, wall: loop.wallClockSeconds))
         {
@@ -144,18 +146,18 @@ final class HitPath {
     // MARK: Sending
 
     private enum Sent {
-        /// All of it, or it is held back and goes out later.
+        /// All of it is sent, or it is pending and sent later.
         case sent
-        /// The rest goes out as the client takes it.
+        /// The rest is sent as the client takes it.
         case begun(contentInHead: Int)
         case failed
     }
 
-    /// Sends what `buffer` holds from `start` on, the head, and `part` of the body behind it; or holds it back, to go out
+    /// Sends the head, which is `buffer` from `start` on, and `part` of the body; or leaves both pending, to be written
     /// with other hits.
     /// - Parameters:
-    ///   - closes: the client has said that this is its last request.
-    ///   - hasMore: it has sent something behind the request.
+    ///   - closes: whether the request has `Connection: close`.
+    ///   - hasMore: whether bytes follow the request in the buffer.
     private func send(
         _ stored: StoredResponse, _ part: Range<Int>, behind start: Int, to client: ClientConnection, closes: Bool,
         hasMore: Bool
@@ -163,7 +165,7 @@ final class HitPath {
         let (out, isLast) = (buffer, closes && !hasMore)
         let progress: ServingRound.Progress
         let contentInHead: Int
-        // A small one goes into the same piece of memory as the head: one vector less for the kernel.
+        // A small body is copied behind the head: one vector less for the kernel.
         if stored.appendPacked(part, to: out) {
             if client.persists, !isLast, round.holds(client, from: start, hasMore: hasMore) { return .sent }
             contentInHead = part.count

@@ -2,9 +2,10 @@ import Bytes
 import HTTPSemantics
 import Libevent
 
-/// What a client connection needs while it reads: lent by its worker, so that a connection that waits holds none.
+/// The buffer and the parser that a client connection needs while it reads. Its worker lends them, so that an idle
+/// connection holds none.
 final class ReadContext {
-    /// What is read into it, which says how much it takes.
+    /// The kind of bytes read into the buffer, which decides its size.
     enum Purpose {
         case heads, content
 
@@ -19,9 +20,9 @@ final class ReadContext {
     let purpose: Purpose
     let buffer: ByteBuffer
     let parser: Exclusive<RequestHeadParser>
-    /// The next of those that are not lent.
+    /// The next context in the list of contexts that are not lent.
     fileprivate var next: ReadContext?
-    /// Which settings of its worker the parser's limits come from.
+    /// The value of `ReadContexts.generation` when the parser's limits were set.
     fileprivate let generation: Int
 
     fileprivate init(for purpose: Purpose, limits: HeadLimits, generation: Int) {
@@ -39,22 +40,22 @@ final class ReadContext {
 
 /// The contexts of a worker that are not lent.
 final class ReadContexts {
-    /// What the buffers of clients begin with, in bytes: a whole request.
+    /// Initial size of a buffer for heads, in bytes: room for a whole request.
     static let bufferSize = 16 << 10
-    /// What one read of a request's content takes at most, in bytes, and so what of it may wait for a slow origin. Few
-    /// system calls and full segments make it cheap; much more would not stay in a core's cache.
+    /// Size of a buffer for content, in bytes: the most that one read takes, and so the most that may wait for a slow
+    /// origin. It makes for few system calls and full segments; a much larger buffer would not stay in a core's cache.
     static let contentBufferSize = 256 << 10
-    /// Large buffers for content that are lent at the same time. They come back at once, unless the content has to wait:
-    /// then further clients read into as little as others do.
+    /// Most large buffers for content that are lent at the same time. They are returned at once, unless the content has
+    /// to wait for the origin; then further clients read their content into buffers for heads.
     static let mostForContent = 64
-    /// Unused ones kept.
+    /// Most unused contexts that are kept.
     private static let most = 2 * SocketRound.most
 
     private var limits: HeadLimits
     /// How often the limits were changed.
     private var generation = 0
-    /// Those that are not lent: what was given back last, first. A list, of which taking one out and putting one in is
-    /// two moves.
+    /// The contexts for heads that are not lent, most recently returned first. A linked list, in which lending and
+    /// returning take two moves each.
     private var first: ReadContext?
     private var count = 0
     private var forContent: ReadContext?
@@ -62,7 +63,7 @@ final class ReadContexts {
 
     init(limits: HeadLimits) { self.limits = limits }
 
-    /// From now on contexts have these limits.
+    /// Sets the limits of contexts lent from now on.
     func change(_ limits: HeadLimits) {
         self.limits = limits
         generation &+= 1
@@ -80,7 +81,8 @@ final class ReadContexts {
         return context
     }
 
-    /// One for content. It comes back as soon as what was read is on its way, so one mostly serves all connections.
+    /// Lends a context for content. It is returned as soon as its bytes are passed on, so one context mostly serves all
+    /// connections.
     func lendForContent() -> ReadContext {
         guard lentForContent < Self.mostForContent else { return lend() }
         lentForContent += 1

@@ -1,42 +1,42 @@
 import Bytes
 
-/// What one client sends: the buffer that it is read into, and how far its requests are taken out of it.
+/// The receiving side of one client connection: its buffer, and how far requests have been parsed from it.
 ///
-/// Held inline by its `ClientConnection`, which reads, parses and answers. Only here is it written. Nothing here calls
-/// anything: so no access to it needs a check at run time (docs/decisions.md, CPU).
+/// Stored inline in its `ClientConnection`, which reads, parses and answers. Only the methods of this struct write its
+/// fields. They call no other code, so accesses need no exclusivity check at run time (docs/decisions.md, CPU).
 ///
 /// ```
 /// between requests ─begins→ head ─headTaken→ (content ─contentEnded→) answering ─answered→ between requests
 /// ```
 struct RequestInput {
-    /// Lent while there is something to read, or what was read is not all used.
+    /// Lent by the worker while there are bytes to read, or read bytes that are not yet used.
     private(set) var context: ReadContext?
-    /// The content of the request under way, until all of it is in.
+    /// The reader of the current request's content, until the content is complete.
     private(set) var content: ContentReader?
-    /// How many requests were taken out.
+    /// How many requests have been taken from the buffer.
     private(set) var requestCount = 0
-    /// When the first byte of the current request was seen (nanoseconds of the loop's clock); 0 before, and where that
-    /// was in this iteration.
+    /// When the first byte of the current request was read (nanoseconds of the loop's clock); 0 before, and if it was
+    /// read together with an earlier request.
     private(set) var requestBegan: Int64 = 0
     /// Whether the client has closed its half.
     private(set) var hasEnded = false
-    /// Whether requests are being taken out: the buffer stays meanwhile.
+    /// Whether `serve` is taking requests from the buffer, which must not be returned meanwhile.
     private(set) var isBeingTaken = false
 
     // MARK: The buffer
 
     mutating func borrow(_ context: ReadContext) { self.context = context }
 
-    /// What is to be given back now; `nil` if it is still in use, or none was lent.
+    /// The context to return to the worker; `nil` if it is still in use or none was lent.
     mutating func giveUpContext() -> ReadContext? {
         guard !isBeingTaken else { return nil }
         return context.take()
     }
 
-    /// What is in the buffer.
+    /// Whether the buffer holds no bytes.
     var isEmpty: Bool { context?.buffer.isEmpty ?? true }
 
-    /// Whether a part of a request is here. Empty lines before it do not count (RFC 9112 §2.2).
+    /// Whether the buffer holds a part of a request. Empty lines before a request do not count (RFC 9112 §2.2).
     var hasBegunHead: Bool {
         guard let buffer = context?.buffer else { return false }
         let bytes = buffer.span
@@ -54,7 +54,7 @@ struct RequestInput {
     mutating func endTaking() { isBeingTaken = false }
     mutating func headTaken() { requestCount += 1 }
     mutating func awaitContent(_ reader: ContentReader) { content = reader }
-    /// All of it is in, or nobody wants the rest.
+    /// The content is complete, or the rest of it is not needed.
     mutating func contentEnded() { content = nil }
     mutating func answered() { requestBegan = 0 }
 

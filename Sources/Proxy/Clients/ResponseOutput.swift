@@ -1,10 +1,10 @@
 import Bytes
 
-/// What is on its way to one client: the response to the request under way, and whether another may follow.
+/// The sending side of one client connection: the response to the current request, and whether the connection persists.
 ///
-/// Held inline by its `ClientConnection`, which writes; plain hits, which the kernel takes whole, pass it by
-/// (`HitPath`), except that it knows which of them are held back. Only here is it written. Nothing here calls anything: so no access to it needs a check at run time
-/// (docs/decisions.md, CPU).
+/// Stored inline in its `ClientConnection`, which writes to the socket. Of plain hits that the kernel takes whole
+/// (`HitPath`) it records only which are pending. Only the methods of this struct write its fields. They call no other
+/// code, so accesses need no exclusivity check at run time (docs/decisions.md, CPU).
 ///
 /// ```
 /// nothing ─1xx→ interims ─kernel takes them→ nothing
@@ -12,18 +12,18 @@ import Bytes
 ///    └─head→ delivery ─all of it is with the kernel→ nothing
 /// ```
 struct ResponseOutput {
-    // As 32 bits, for the sake of connections that are idle.
+    // 32 bits each, to keep idle connections small.
     private var heldFrom: UInt32 = 0
     private var heldTo: UInt32 = 0
     /// Interim responses that the kernel has not taken yet.
     private(set) var interims: ByteBuffer?
-    /// What the kernel has not taken yet of the response, once that has begun.
+    /// The part of the current response that the kernel has not taken yet, once that response has begun.
     private(set) var delivery: Delivery?
-    /// What was answered without a transaction, for the log.
+    /// The request answered without a transaction, for the access log.
     private(set) var answered: AnsweredRequest?
-    /// When the response's first byte went out (nanoseconds of the loop's clock); 0 before.
+    /// When the response's first byte was sent (nanoseconds of the loop's clock); 0 before.
     private(set) var firstByteSent: Int64 = 0
-    /// Whether the request under way allows another one behind it.
+    /// Whether the connection persists after the current request.
     private(set) var keepsAlive = true
 
     // MARK: One response
@@ -37,19 +37,19 @@ struct ResponseOutput {
 
     mutating func deliver(_ response: Delivery) { delivery = response }
 
-    /// - Returns: what is to be detached from its body.
+    /// - Returns: the delivery, which the caller must detach from its body.
     mutating func endDelivery() -> Delivery? { delivery.take() }
 
-    /// Has `request` logged when its answer is out.
+    /// Makes the connection log `request` once its response is sent.
     mutating func logWhenOut(_ request: AnsweredRequest) { answered = request }
     mutating func logged() { answered = nil }
 
     // MARK: Hits that are held back
 
-    /// Where they stand in the buffer of their round; `nil` if none is held back.
+    /// The range of the pending hits in the buffer of their round; `nil` if none is pending.
     var heldHits: Range<Int>? { heldTo == 0 ? nil : Int(heldFrom)..<Int(heldTo) }
 
-    /// Holds back what stands there: behind what is held back already.
+    /// Adds bytes `start` to `end` of the round's buffer to the pending hits, which they directly follow.
     mutating func hold(from start: Int, to end: Int) {
         if heldTo == 0 { heldFrom = UInt32(start) }
         heldTo = UInt32(end)
@@ -63,12 +63,12 @@ struct ResponseOutput {
     // MARK: Interim responses
 
     mutating func queue(_ buffer: ByteBuffer) { interims = buffer }
-    /// Takes the interim responses that wait: they are out, or go out with what the caller writes.
+    /// Takes the pending interim responses: they are sent, or the caller writes them in front of the final response.
     mutating func takeInterims() -> ByteBuffer? { interims.take() }
 
     // MARK: Persistence
 
     mutating func keepAlive(_ mayPersist: Bool) { keepsAlive = mayPersist }
-    /// Lets the connection end after this response.
+    /// Closes the connection after this response.
     mutating func beLast() { keepsAlive = false }
 }

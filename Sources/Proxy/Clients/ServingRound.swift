@@ -3,8 +3,8 @@ import Libevent
 import Storage
 import Telemetry
 
-/// Clients that have sent something: their requests are answered one right after another, and plain hits go out when
-/// all are answered.
+/// One round serves all clients that the loop found readable: their requests are answered one after another, then their
+/// plain hits are written.
 ///
 /// ```
 /// recv recv recv …      `ClientConnection.readable`, as the loop finds sockets ready
@@ -12,21 +12,21 @@ import Telemetry
 /// send send send …      the hits
 /// ```
 ///
-/// Held back in `buffer` are also the hits of one client that has sent more requests behind (pipelining), which then go
-/// out in one write. Each client has one stretch of it, its share (`ResponseOutput.heldHits`), which is the last one for
-/// as long as its requests are being taken. What is held back counts as sent in the log: the kernel takes it in the same
-/// iteration, unless the client has gone or takes nothing (docs/observability.md).
+/// `buffer` also keeps the hits of one client that pipelines requests, so that they are sent in one write. Each client
+/// has one range of `buffer`, its share (`ResponseOutput.heldHits`); while a client's requests are being served, its
+/// share is the last. Pending hits count as sent in the log: the kernel takes them in the same iteration, unless the
+/// client has gone or takes no bytes (docs/observability.md).
 ///
 /// One per worker, on its loop.
 final class ServingRound: SocketRound {
-    /// When so many bytes are held back of all clients, or of one that has sent more, the next hit goes out at once, with
-    /// those of its client: so `buffer` has at most twice as much, and a response.
+    /// The most bytes pending in `buffer` for all clients, and for one client that pipelines. Beyond it the next hit is
+    /// sent at once, with the pending hits of its client: so `buffer` holds at most twice as much, and one response.
     private static let mostHeld = 24 << 10
 
-    /// Where the responses of plain hits are put together: what is held back, and the one at work.
+    /// The responses of plain hits: the pending ones, and the one being written.
     let buffer = ByteBuffer(capacity: 64 << 10)
     private let metrics: LoopMetrics
-    /// Whether hits wait for those of other clients.
+    /// Whether the round has several clients, so that hits wait for its end.
     private(set) var isShared = false
 
     init(on loop: EventLoop, metrics: LoopMetrics) {
@@ -43,10 +43,10 @@ final class ServingRound: SocketRound {
 
     // MARK: Hits
 
-    /// Whether a hit that ends `buffer` is held back.
+    /// Decides whether the hit at the end of `buffer` stays pending, and if so adds it to the client's share.
     /// - Parameters:
-    ///   - start: where the hit begins.
-    ///   - hasMore: whether its client has sent something behind the request.
+    ///   - start: where the hit begins in `buffer`.
+    ///   - hasMore: whether bytes of the client follow the request.
     func holds(_ client: ClientConnection, from start: Int, hasMore: Bool) -> Bool {
         let end = buffer.count
         guard
@@ -57,7 +57,8 @@ final class ServingRound: SocketRound {
         return true
     }
 
-    /// Sends the client's share, if it has one. Afterwards the client is still `reading` only if it has taken that.
+    /// Sends the client's share, if it has one. The client is still `reading` afterwards only if the kernel has taken
+    /// all of it.
     func sendShare(of client: ClientConnection) {
         guard let share = client.takeHeldHits() else { return }
         let buffer = buffer
@@ -66,7 +67,7 @@ final class ServingRound: SocketRound {
         forget(share)
     }
 
-    /// A share was sent, or is kept elsewhere. If it is the last of the buffer, there is room for others in its place.
+    /// A share was sent, or copied elsewhere. If it is the last in the buffer, its room is freed.
     func forget(_ share: Range<Int>) {
         if share.upperBound == buffer.count { buffer.truncate(to: share.lowerBound) }
     }
@@ -74,17 +75,17 @@ final class ServingRound: SocketRound {
     /// How far a response got.
     enum Progress {
         case whole
-        /// The rest goes out as the client takes it.
+        /// The rest is sent as the client takes it.
         case begun
         case failed
     }
 
-    /// Something was written to `client`.
+    /// Accounts for a write to `client`.
     /// - Parameters:
-    ///   - share: what it was of `buffer`.
-    ///   - body: what was behind that, and `stored` the response whose body it is.
-    ///   - isLast: the client sends nothing more.
-    ///   - mayPersist: whether another request may come behind what is answered.
+    ///   - share: the written range of `buffer`.
+    ///   - body: the body written behind `share`; `stored` is its response.
+    ///   - isLast: the client sends no more requests.
+    ///   - mayPersist: whether the connection may persist after this response.
     func noteSent(
         _ result: WriteResult, of share: Range<Int>, _ body: CompleteBodyReader? = nil,
         of stored: StoredResponse? = nil,

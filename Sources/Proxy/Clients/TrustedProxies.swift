@@ -2,23 +2,23 @@ import Bytes
 import HTTPSemantics
 public import Libevent
 
-/// A proxy before this one, such as a TLS terminator, whose word on who the client is counts.
+/// A proxy in front of this one, such as a TLS terminator, whose `X-Forwarded-For` is trusted to name the client.
 public enum TrustedProxy: Sendable, Hashable {
-    /// Who connects from one of these addresses.
+    /// Every peer that connects from one of these addresses.
     case addresses(AddressBlock)
-    /// Who connects by a Unix socket.
+    /// Every peer that connects over a Unix socket.
     case unix
 }
 
-/// The proxies that are trusted, in the form in which a loop asks about them.
+/// The trusted proxies, in a form for look-up by address.
 struct TrustedProxies: Sendable {
-    /// Their addresses in ascending order, none in two of them: found by halving, however many there are.
+    /// Their address ranges, ascending and disjoint, for binary search.
     private let ranges: [ClosedRange<IPAddress>]
     private let hasUnix: Bool
 
     init(_ proxies: [TrustedProxy] = []) {
         let blocks = proxies.compactMap { if case .addresses(let block) = $0 { block.range } else { nil } }
-        // Of two blocks either has all of the other or nothing.
+        // Two blocks are either nested or disjoint.
         ranges = blocks.sorted {
             $0.lowerBound < $1.lowerBound || $0.lowerBound == $1.lowerBound && $0.upperBound > $1.upperBound
         }
@@ -29,7 +29,7 @@ struct TrustedProxies: Sendable {
         hasUnix = proxies.contains(.unix)
     }
 
-    /// Whether the one at the other end of a connection is one of them.
+    /// Whether the peer of a connection is a trusted proxy.
     func include(_ peer: SocketAddress) -> Bool {
         guard let address = IPAddress(peer) else { return hasUnix }
         return include(address)
@@ -44,9 +44,9 @@ struct TrustedProxies: Sendable {
         return lower < ranges.count && ranges[lower].contains(address)
     }
 
-    /// For whom such a proxy asks, as text without a port: the last address in `X-Forwarded-For` that is not a trusted
-    /// proxy's. Each proxy appends the address it was asked from, so what stands before that is the client's own word.
-    /// Empty if the field does not tell.
+    /// The address of the client that a trusted proxy forwards for, as text without a port: the last address in
+    /// `X-Forwarded-For` that is not a trusted proxy's. Each proxy appends the address of its own peer, so the members
+    /// before that address may be made up by the client. Empty if the field names no address.
     @_lifetime(copy fields)
     func client(in fields: FieldView) -> Span<UInt8> {
         var found = Span<UInt8>()

@@ -5,16 +5,17 @@ import Upstream
 
 /// Relays bytes both ways after an upgrade (RFC 9110 §7.8) without looking at them.
 ///
-/// Owned by the client connection, confined to its loop. Each side is read only while what waits for the other leaves
-/// room for a read. Over when both directions are shut, at an error, or after a long silence.
+/// Owned by the client connection, confined to its loop. Each side is read only while the buffer to the other side has
+/// room for a read. The tunnel ends when both directions are shut, at an error, or after `tunnel-timeout` without a
+/// byte.
 final class Tunnel: TunnelEnd {
-    /// Bytes that may wait for the slower side. They are in no budget: thousands of tunnels may be open, and the sockets
-    /// have buffers of their own, in which as much waits.
+    /// Most bytes that wait for the slower side. They are in no budget, even with thousands of tunnels open: the
+    /// sockets' own buffers hold as many.
     static let highWater = 64 << 10
-    /// Bytes of room that a read has at least.
+    /// The least room for a read, in bytes.
     private static let leastRead = 16 << 10
 
-    /// One way through it.
+    /// One direction of the tunnel.
     ///
     /// ```
     /// open ─its sender ends→ ended ─all of it is out→ shut
@@ -36,7 +37,7 @@ final class Tunnel: TunnelEnd {
         self.client = client
         self.upstream = upstream
         self.worker = worker
-        // Into a buffer that doubles up to `highWater`, and not beyond.
+        // Copied, since these buffers grow by doubling up to `highWater` and no further.
         toClient.append(head.span)
         if let early { toUpstream.append(early) }
     }
@@ -51,7 +52,7 @@ final class Tunnel: TunnelEnd {
         awaitBytes()
     }
 
-    /// A byte went either way: the time-out begins anew.
+    /// Restarts the timeout: a byte was relayed in either direction.
     private func awaitBytes() {
         if client.phase == .tunnelling { client.due(.tunnel, worker.timeouts.tunnel) }
     }
@@ -78,7 +79,7 @@ final class Tunnel: TunnelEnd {
     func clientWritable() { flushToClient() }
 
     /// The client connection ends.
-    /// - Returns: whether both sides had said all.
+    /// - Returns: whether both directions were shut.
     func clientEnded() -> Bool {
         let isWhole = fromClient == .shut && fromUpstream == .shut
         upstream.take()?.closeTunnel(abruptly: !isWhole)
@@ -130,7 +131,7 @@ final class Tunnel: TunnelEnd {
         }
     }
 
-    /// False when the socket is broken.
+    /// - Returns: false if the socket has failed.
     private func flush(_ buffer: ByteBuffer, to socket: Socket, counting counter: Counter) -> Bool {
         let result = socket.flush(buffer) { count in
             worker.metrics.add(counter, UInt64(count))
