@@ -2,19 +2,19 @@ import Bytes
 import Libevent
 import Storage
 
-/// How far one client has come in a body that is complete: a part of it, piece by piece.
+/// One client's position in a complete body, of which it gets a range, piece by piece.
 struct CompleteBodyReader {
     private let pieces: ShortList<ByteSlice>
-    /// The bodies that the pieces belong to, which are to stay in the store, and in the budget, while they are read.
-    /// None where nothing is accounted for, or all goes out at once.
+    /// The bodies that own the pieces. They must stay in the store, and in the budget, while they are read. Empty if no
+    /// memory is accounted for the pieces, or if the whole range is sent at once.
     private(set) var bodies: ShortList<GrowingBody>
     private var index = 0
     /// Bytes of `pieces[index]` already passed.
     private var passed = 0
-    /// Bytes of the part still to go.
+    /// Bytes of the range still to be sent.
     private(set) var remaining: Int
 
-    /// - Parameter part: counted from the start of the body; within it.
+    /// - Parameter part: the range to send, in bytes from the start of the body and within it.
     init(
         _ pieces: ShortList<ByteSlice>, part: Range<Int>, of bodies: ShortList<GrowingBody> = ShortList()
     ) {
@@ -24,19 +24,19 @@ struct CompleteBodyReader {
         skip(part.lowerBound)
     }
 
-    /// All of a response's body, which is packed.
+    /// Reads the whole body of a packed response.
     init(packed response: StoredResponse) {
         self.init(response.pieces ?? ShortList(), part: 0..<(response.bodyLength ?? 0))
     }
 
-    /// This reader, holding on to the bodies of `response`: for one that is not all out at once.
+    /// This reader with a hold on the bodies of `response`, needed if not everything is sent at once.
     func reading(_ response: StoredResponse) -> Self {
         var reader = self
         reader.bodies = response.bodies
         return reader
     }
 
-    /// Adds what comes next to `list`, as far as that has room.
+    /// Adds the next slices to `list`, as far as it has room.
     func gather(into list: GatherList) {
         forEachSlice { piece, part in
             guard !list.isFull else { return false }
@@ -45,7 +45,7 @@ struct CompleteBodyReader {
         }
     }
 
-    /// Appends a copy of all that is still to go to `buffer`.
+    /// Appends a copy of all remaining bytes to `buffer`.
     func copy(to buffer: ByteBuffer) {
         forEachSlice { piece, part in
             buffer.append(piece.span.extracting(part))
@@ -53,7 +53,7 @@ struct CompleteBodyReader {
         }
     }
 
-    /// All that is still to go, as pieces.
+    /// All remaining bytes, as slices.
     var allPieces: [ByteSlice] {
         var found: [ByteSlice] = []
         forEachSlice { piece, part in
@@ -63,7 +63,7 @@ struct CompleteBodyReader {
         return found
     }
 
-    /// Visits the part of each piece that is still to go, for as long as `visit` wants more.
+    /// Visits the remaining slice of each piece until `visit` returns false.
     @inline(__always)
     private func forEachSlice(_ visit: (ByteSlice, Range<Int>) -> Bool) {
         var left = remaining

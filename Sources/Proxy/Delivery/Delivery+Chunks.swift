@@ -2,30 +2,30 @@ import Bytes
 import HTTPSemantics
 import Libevent
 
-/// A body of unknown length on its way to a client of HTTP/1.1.
+/// Sending a body of unknown length to a client of HTTP/1.1.
 extension Delivery {
-    /// Which chunk is on its way (RFC 9112 §7.1). Its size stands in `control`; its data, its end and what follows it are
-    /// in the list of each write, so that a chunk goes out whole: a client may wait for the end of the chunk before it
-    /// takes the data.
+    /// The chunk being sent (RFC 9112 §7.1). Its size line is in `control`. Its data, its CRLF and the last chunk
+    /// behind it are in the list of each write, so that a chunk is sent whole: a client may wait for the end of a chunk
+    /// before it uses the data.
     ///
     /// ```
     /// between ─bytes→ open ─its data and its end are out→ between
     ///    └─the body's end→ last;   open ─its end, and a part of the last chunk, are out→ last
     /// ```
     enum Chunks {
-        /// Every chunk that was begun is out.
+        /// Every chunk whose size was written is sent.
         case between
-        /// `left` bytes of the chunk are not out yet, with the CRLF that ends it.
+        /// `left` bytes of the chunk, its final CRLF included, are not sent yet.
         case open(left: Int)
-        /// The last chunk, which is empty, with the trailer section: this much of it is not out yet.
+        /// `left` is the unsent part of the last chunk, which has size 0, and of the trailer section.
         case last(left: ByteSlice)
 
-        /// What ends a chunk.
+        /// The end of a chunk.
         private static let end = ByteSlice("\r\n")
-        /// What ends a body without trailers.
+        /// The end of a body without trailers.
         private static let plainLast = ByteSlice("0\r\n\r\n")
 
-        /// Bytes of content that are announced and not out yet.
+        /// Bytes of content within the size of the open chunk that are not sent yet.
         var contentLeft: Int {
             switch self {
             case .open(let left): max(0, left - Self.end.count)
@@ -39,17 +39,17 @@ extension Delivery {
             self = .open(left: length + Self.end.count)
         }
 
-        /// Adds what is left of the chunk's end, behind its data.
+        /// Adds the unsent part of the chunk's CRLF behind its data.
         func addEnd(to list: GatherList) {
             guard case .open(let left) = self else { return }
             list.append(Self.end[max(0, Self.end.count - left)..<Self.end.count])
         }
 
-        /// Adds what is left of the last chunk. Its bytes are the same each time it is offered.
+        /// Adds the unsent part of the last chunk. Its bytes are the same each time it is added.
         mutating func addLast(trailers: ByteSlice?, to list: GatherList) {
             switch self {
             case .between: self = .last(left: Self.last(trailers))
-            // Goes out behind the chunk that is open (`account`).
+            // The last chunk is sent behind the open chunk; `account` notes it.
             case .open: return list.append(Self.last(trailers))
             case .last: break
             }
@@ -63,9 +63,9 @@ extension Delivery {
             return bytes.copied()
         }
 
-        /// `count` bytes behind `control` are out.
-        /// - Parameter trailers: of the body, if it is at its end and they are passed on.
-        /// - Returns: how many of them are content.
+        /// Accounts for `count` sent bytes behind `control`.
+        /// - Parameter trailers: the body's trailer section, if the body is complete and trailers are passed on.
+        /// - Returns: how many of these bytes are content.
         mutating func account(_ count: Int, trailers: @autoclosure () -> ByteSlice?) -> Int {
             switch self {
             case .between:

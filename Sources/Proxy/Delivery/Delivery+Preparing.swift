@@ -2,19 +2,19 @@ import Bytes
 import Libevent
 import Storage
 
-/// What a delivery sends next.
+/// Gathering the next bytes of a delivery.
 extension Delivery {
-    /// How the body stands after what was put into the list.
+    /// The state of the body behind the gathered bytes.
     enum End {
-        /// Perhaps there is more already.
+        /// More bytes may have arrived already.
         case more
-        /// Nothing more has arrived yet.
+        /// No more bytes have arrived yet.
         case starved
         case complete, failed
     }
 
-    /// Puts what comes next into `control` and `list`, and tells how the body stands after that. Called again before
-    /// anything is out, it offers the same, or more.
+    /// Gathers the next bytes in `control` and `list`, and returns the state of the body behind them. A repeated call
+    /// before a write gathers the same bytes, or more.
     func prepare(_ list: GatherList) -> End {
         switch source {
         case .none:
@@ -39,13 +39,13 @@ extension Delivery {
         }
     }
 
-    /// Puts what comes next of a complete body into `list`. The length is known, so it is never sent in chunks.
+    /// Gathers the next bytes of a complete body in `list`. Its length is known, so it is never chunked.
     private func prepare(_ reader: CompleteBodyReader, _ list: GatherList) -> End {
         reader.gather(into: list)
         return list.byteCount == reader.remaining ? .complete : .more
     }
 
-    /// Steps over what stands before the part, then offers the part as far as it is there.
+    /// Skips the bytes before the part, then gathers as much of the part as has arrived.
     private func preparePart(
         _ part: Range<Int>, of body: GrowingBody, _ cursor: inout GrowingBody.Cursor, _ slices: inout [ByteSlice],
         _ list: GatherList
@@ -68,13 +68,13 @@ extension Delivery {
                 left -= piece
             }
             let end = Self.end(phase, reachesEnd)
-            // The part may be all there, though the body goes on.
+            // The part may have arrived completely although the body has not.
             return left == 0 && end == .starved ? .more : end
         }
     }
 
-    /// Offers the chunk that is open, or the next one: its data as far as it is announced, its end, and the last chunk
-    /// where the body ends there.
+    /// Gathers the open chunk, or the next one: its data up to the announced size, its CRLF, and the last chunk if the
+    /// body ends there.
     private func prepareChunk(
         _ slices: [ByteSlice], _ list: GatherList, _ phase: GrowingBody.Phase, _ reachesEnd: Bool, _ body: GrowingBody
     ) -> End {
@@ -84,7 +84,7 @@ extension Delivery {
             self.control = control
             chunks.begin(available, in: control)
         }
-        // A piece may have grown since the chunk's size was written: what is more belongs to the next chunk.
+        // A piece may have grown since the chunk's size was written: the additional bytes belong to the next chunk.
         let announced = chunks.contentLeft
         var left = announced
         for slice in slices where left > 0 {
@@ -99,7 +99,7 @@ extension Delivery {
         return end
     }
 
-    /// The trailer section that the client gets.
+    /// The trailer section to send to the client; `nil` if the client did not ask for trailers.
     func trailers(of body: GrowingBody) -> ByteSlice? { passesTrailers ? body.trailers : nil }
 
     private static func end(_ phase: GrowingBody.Phase, _ reachesEnd: Bool) -> End {

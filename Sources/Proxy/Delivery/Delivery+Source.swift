@@ -1,15 +1,15 @@
 import Bytes
 import Storage
 
-/// What a delivery sends, and how its end is marked.
+/// The bodies that a delivery sends, and how their end is marked.
 extension Delivery {
     /// How the client learns where the body ends (RFC 9112 §6).
     enum Framing { case sized, chunked, untilClose }
 
-    /// Where a body comes from.
+    /// The sources of one response's body.
     enum Sources {
         case one(Source)
-        /// One after the other.
+        /// Several sources, sent one after the other.
         case row([Source])
 
         /// Appends the whole body, as `Source.appendWhole` does.
@@ -24,11 +24,11 @@ extension Delivery {
     enum Source {
         case none
         case complete(CompleteBodyReader)
-        /// All of a body that is packed with its head.
+        /// A whole body that is packed with its head.
         case packed(StoredResponse)
-        /// `part`: only this part of the body, which then has a known length.
+        /// A body that is still arriving. With `part`, only this range of it is sent, whose length is known.
         case arriving(GrowingBody, GrowingBody.Cursor, part: Range<Int>?)
-        /// The body is gone: the response is cut off.
+        /// The body has been dropped: the response is cut off.
         case lost
 
         var isArriving: Bool {
@@ -54,7 +54,7 @@ extension Delivery {
             }
         }
 
-        /// Ends the reading of the bodies: what only this client still needed is freed.
+        /// Ends the reading of the bodies. Bytes that only this client still needed are freed.
         func end() {
             switch self {
             case .none, .packed, .lost: break
@@ -65,8 +65,8 @@ extension Delivery {
             }
         }
 
-        /// Puts a small body that is all there after its head: the copy costs less than another vector for the kernel.
-        /// - Returns: false, with nothing done, if that is not possible.
+        /// Appends a small complete body to its head: the copy costs less than another vector for the kernel.
+        /// - Returns: false, and `head` is unchanged, if that is not possible.
         func appendWhole(to head: ByteBuffer) -> Bool {
             switch self {
             case .none:

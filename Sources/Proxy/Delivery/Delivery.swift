@@ -2,11 +2,10 @@ import Bytes
 import Libevent
 import Storage
 
-/// One response on its way to one client: its head, then its body as fast as the client takes it and the origin brings
-/// it.
+/// Sends one response to one client: its head, then its body as fast as the client takes it and the origin sends it.
 ///
-/// Owned by the client's connection, confined to its loop. It writes when it is pumped and never waits. The kernel may
-/// stop at any byte: what is offered and what of it went are two steps.
+/// Owned by the client's connection, confined to its loop. `pump` writes and never waits. The kernel may stop at any
+/// byte, so gathering bytes (`prepare`) and accounting for sent ones (`account`) are two steps.
 ///
 /// ```
 /// prepare ─something to send→ write ─all of it went→ account ─→ prepare
@@ -19,29 +18,30 @@ final class Delivery {
         case done
         /// The kernel is full: pump again when the socket is writable.
         case blocked
-        /// All that has arrived is sent: pump again when the body grows.
+        /// All bytes that have arrived are sent: pump again when the body grows.
         case starved
         /// The body was cut off upstream: end the connection so that the client sees it.
         case cutOff
         case peerGone
     }
 
-    /// From so many bytes on, the kernel's queue is bounded (`Socket.boundSendQueue`): it takes less in one or two
-    /// writes either way.
+    /// From this body size on, in bytes, the kernel's send queue is bounded (`Socket.boundSendQueue`). Smaller bodies
+    /// fit into one or two writes with or without the bound.
     static let largeBody = 256 << 10
 
     let framing: Framing
-    /// Whether trailers are passed on: the client said `TE: trailers` (RFC 9110 §6.5.1).
+    /// Whether trailers are passed on: the request has `TE: trailers` (RFC 9110 §6.5.1).
     let passesTrailers: Bool
     private(set) var bodyBytesSent: UInt64 = 0
-    /// By when the client must take a byte, where it is looked at before as well; in nanoseconds of the loop's clock.
+    /// When the client must have taken a byte, if it is also checked for holding up others before that; nanoseconds of
+    /// the loop's clock.
     var isDueBy: Int64 = 0
     private let beganLarge: Bool
     var source: Source
-    /// What follows `source`, the next one last.
+    /// The sources after `source`, in reverse order.
     private var later: [Source]
-    /// The head, or what is left of it, and the size of the chunk that goes before the next body byte. `nil` once the head
-    /// is out, unless there are chunks.
+    /// The unsent part of the head, and the size line of the chunk before the next body byte. `nil` once the head is
+    /// sent, unless the body is chunked.
     var control: ByteBuffer?
     var chunks = Chunks.between
 
@@ -65,7 +65,7 @@ final class Delivery {
 
     deinit { detach() }
 
-    /// Copies what is left of the head that it was made with, which was lent.
+    /// Copies the unsent part of the head: the buffer given to `init` belongs to the worker.
     func keepHead() {
         guard let head = control, !head.isEmpty || framing == .chunked else { control = nil; return }
         let rest = ByteBuffer(capacity: max(head.count, Self.controlCapacity))
@@ -76,24 +76,24 @@ final class Delivery {
     /// Room for a chunk's size.
     static let controlCapacity = 32
 
-    /// The body that is still arriving, if this follows one.
+    /// The body that is still arriving, if `source` is one.
     var followed: GrowingBody? {
         if case .arriving(let body, _, _) = source { return body }
         return nil
     }
 
-    /// Whether it may hold up others: it follows a body, or will once what stands before that is out.
+    /// Whether this delivery may hold up other readers of a body: one of its sources is still arriving.
     var mayHoldUpOthers: Bool { source.isArriving || later.contains { $0.isArriving } }
 
-    /// Whether it has kept others waiting for too long. For one whose client takes no more for now.
+    /// Whether this delivery has held up other readers for too long. Asked while its client's socket is not writable.
     func hasHeldUpOthers(at now: Int64, _ bound: HoldUpBound) -> Bool {
         source.isHeldUpTooLong(at: now, bound) || later.contains { $0.isHeldUpTooLong(at: now, bound) }
     }
 
-    /// Whether it is known to be large: it was all there, or so much has gone out already.
+    /// Whether the body is known to be large: it was complete at the start, or `largeBody` bytes of it are sent.
     var isLarge: Bool { beganLarge || bodyBytesSent >= Self.largeBody }
 
-    /// Leaves the body: what only this client still needed is freed.
+    /// Leaves the body. Bytes that only this client still needed are freed.
     func detach() {
         source.end()
         source = .none
@@ -102,15 +102,15 @@ final class Delivery {
         later = []
     }
 
-    /// Writes as much as goes now.
-    /// - Parameter sent: grows by the bytes that went.
+    /// Writes as much as the kernel takes now.
+    /// - Parameter sent: grows by the bytes that were sent.
     func pump(on socket: Socket, _ list: GatherList, sent: inout Int) -> Outcome {
         pump(list, sent: &sent) { control in
             if let control { Self.write(control, list, to: socket) } else { socket.write(list) }
         }
     }
 
-    /// - Parameter write: gives the kernel these bytes, if any, and what is in the list behind them.
+    /// - Parameter write: writes these bytes, if any, and then those in `list`, to the socket.
     @inline(__always)
     func pump(_ list: GatherList, sent: inout Int, write: (ByteBuffer?) -> WriteResult) -> Outcome {
         while true {
@@ -134,8 +134,7 @@ final class Delivery {
             switch result {
             case .wrote(let count):
                 sent += count
-                // Where the outcome is certain, without looking again. What comes meanwhile is noticed by those who
-                // follow the body.
+                // The outcome is certain here, so skip another `prepare`.
                 if count == ofControl + ofBody, end == .complete, later.isEmpty {
                     bodyBytesSent += UInt64(framing == .chunked ? chunks.contentLeft : ofBody)
                     return .done
@@ -151,8 +150,7 @@ final class Delivery {
         }
     }
 
-    /// A small body goes into the same piece of memory as its head: the copy costs less than another vector for the
-    /// kernel.
+    /// Copies a small body behind its head: the copy costs less than another vector for the kernel.
     private static func write(_ control: ByteBuffer, _ list: GatherList, to socket: Socket) -> WriteResult {
         let count = control.count
         guard list.byteCount <= copiedBody, count + list.byteCount <= control.capacity else {
@@ -165,7 +163,7 @@ final class Delivery {
 
     static let copiedBody = 2048
 
-    /// The first `count` bytes of what was prepared are out.
+    /// Accounts for the first `count` gathered bytes, which are sent.
     func account(_ count: Int) {
         let ofControl = min(count, control?.count ?? 0)
         control?.consume(ofControl)

@@ -1,10 +1,10 @@
 import Bytes
 import Libevent
 
-/// Which clients of this loop have sent all that is there of which body, and wait for it to grow. One notice per loop
-/// and batch of chunks, however many clients wait.
+/// The clients of this loop to which all arrived bytes of a body are sent, and which wait for that body to grow. A body
+/// posts one notice per loop and batch of chunks, for any number of waiting clients.
 ///
-/// Confined to its loop. A body is followed from the first client that waits for it until it ends.
+/// Confined to its loop. A body is followed from its first waiting client until its end.
 final class StarvedClients {
     private final class Group {
         let body: GrowingBody
@@ -17,10 +17,10 @@ final class StarvedClients {
     }
 
     private var groups: [ObjectIdentifier: Group] = [:]
-    /// The one that was joined last: a crowd comes one after the other.
+    /// The group joined last: clients that wait for the same body mostly arrive one after the other.
     private var latest: Group?
     private let loop: EventLoop
-    /// Names this loop among a body's followers.
+    /// The id of this loop among a body's followers.
     private let index: Int
     private let turns: Turns
 
@@ -30,7 +30,7 @@ final class StarvedClients {
         self.turns = turns
     }
 
-    /// `follower` has read all there is: its turn comes once when there is more, or the end.
+    /// `follower` has read all arrived bytes: it gets one turn when more bytes arrive, or the end.
     func wait(_ follower: any TurnTaker, for body: GrowingBody) {
         if let latest, latest.body === body { return latest.waiting.use { $0.append(follower) } }
         let id = ObjectIdentifier(body)
@@ -45,13 +45,13 @@ final class StarvedClients {
         let bound = LoopBound(self, on: loop)
         let handle = loop.handle
         body.follow(id: index) { handle.post { bound.value.noticed(id) } }
-        // The body may have grown between the follower's look and this: look once more.
+        // The body may have grown between the follower's last read and `follow`: check once more.
         handle.post { bound.value.noticed(id) }
     }
 
     private func noticed(_ id: ObjectIdentifier) {
         guard let group = groups[id] else { return }
-        // Before reading, so that what comes meanwhile is noticed again.
+        // Rearm before reading, so that bytes that arrive meanwhile cause another notice.
         group.body.rearm(id: index)
         if group.body.phase != .open {
             groups[id] = nil

@@ -3,14 +3,14 @@ import Storage
 
 /// Sending parts of a representation, some of which may still be arriving.
 extension StoredParts {
-    /// The bytes of `wanted`, run by run; all of them must be there or on their way.
+    /// The sources for the bytes of `wanted`, run by run. All of the bytes must be stored or arriving.
     func sources(of wanted: Range<Int>) -> Delivery.Sources {
         var row: [Delivery.Source] = []
         var end = wanted.lowerBound
         for run in runs {
             let part = run.range.clamped(to: wanted)
             guard !part.isEmpty else { continue }
-            // Never a lie: what is not there is not passed over.
+            // Missing bytes are not skipped: the response ends in front of them with `.lost`.
             guard part.lowerBound == end else { break }
             end = part.upperBound
             row.append(run.source(of: part))
@@ -19,7 +19,7 @@ extension StoredParts {
         return row.count == 1 ? .one(row[0]) : .row(row)
     }
 
-    /// The bytes of `wanted` as they lie in memory, all of them there.
+    /// The bytes of `wanted` as slices of the stored pieces. All of the bytes must be stored.
     func completePieces(of wanted: Range<Int>) -> [ByteSlice] {
         runs.flatMap { run -> [ByteSlice] in
             let part = run.range.clamped(to: wanted)
