@@ -31,7 +31,7 @@ import Upstream
 /// | here | `transaction` | | one of them | | |
 /// | `ResponseOutput` | `answered` | | one of them | | |
 /// | `ResponseOutput` | `interims`, then `delivery` | | until all of it is out | | |
-/// | `RequestInput` | `context` | while reading a head | while reading content or the next head | | while dropping bytes |
+/// | `RequestInput` | `context` | reading a head | reading content or the next head | | dropping bytes |
 /// | `RequestInput` | `content` | | until it is in | | |
 /// | `ServingRound` | a place | from reading to its round | | | |
 /// | `ResponseOutput` | `heldHits` | while requests are taken, and to its round's end | | | |

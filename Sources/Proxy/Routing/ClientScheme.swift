@@ -1,15 +1,15 @@
 import Bytes
 import HTTPSemantics
 
-/// How a client asked, as its URL says it (RFC 9110 §4.2): `https` if it asked a proxy before this one that terminates
-/// TLS. Part of the key, so that neither gets what the origin made for the other.
+/// The scheme of the URL that the client requested (RFC 9110 §4.2): `https` if a proxy in front of this one terminated
+/// TLS. Part of the key, so that neither scheme gets a response that the origin made for the other.
 enum ClientScheme: Sendable, CaseIterable {
     case http, https
 
-    /// What a trusted proxy says in `X-Forwarded-Proto`; nobody else is believed.
+    /// The scheme that a trusted proxy names in `X-Forwarded-Proto`; from other peers the field is ignored.
     ///
-    /// Only the last word of it counts: what stands before may be the client's own. `wss` is how some proxies write https
-    /// in a WebSocket's request.
+    /// Only the last member counts: the client may have written the members before it. Some proxies write `wss` for
+    /// https in a WebSocket request.
     init(of fields: FieldView, isFromTrustedProxy: Bool) {
         self = isFromTrustedProxy && fields.present.contains(.xForwardedProto) ? Self.said(in: fields) : .http
     }

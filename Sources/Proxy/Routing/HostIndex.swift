@@ -1,19 +1,19 @@
 import Bytes
 
-/// Hosts and wildcards, found by the host of a request in one pass over its bytes, however many there are. Made once,
-/// with the settings; an object, so that nothing of it is copied for a request.
+/// Finds the patterns, hosts and wildcards, that match the host of a request, in one pass over the host's bytes for any
+/// number of patterns. Made once, with the settings; a class, so that a request copies none of it.
 ///
-/// The pass goes from the last byte to the first: at each dot the hash of all that follows is there, which is what a
-/// wildcard is found by, and at the end the hash of the whole.
+/// The pass goes from the last byte to the first. At each dot the hash of the bytes from the dot on finds wildcards; at
+/// the end the hash of all bytes finds the host itself.
 final class HostIndex: Sendable {
-    /// A list that is no longer than this is walked, which is cheaper then.
+    /// A list of at most this length is searched from first to last, which is cheaper.
     static let mostWalked = 8
 
     fileprivate let entries: ByteIndex
     fileprivate let isWildcard: [Bool]
     fileprivate let hasWildcards: Bool
 
-    /// - Parameter patterns: each once; their places are their numbers.
+    /// - Parameter patterns: without duplicates; the position of a pattern is its number.
     init(_ patterns: [HostPattern]) {
         entries = ByteIndex(
             patterns.map { pattern in
@@ -24,20 +24,20 @@ final class HostIndex: Sendable {
         hasWildcards = isWildcard.contains(true)
     }
 
-    /// Whether one of them stands for `host`. As `HostPattern.matches`.
+    /// Whether one of the patterns matches `host`, as `HostPattern.matches` defines it.
     func contains(_ host: Span<UInt8>) -> Bool {
         var matches = HostMatches(host)
         return matches.next(in: self) != nil
     }
 
-    /// For tests: the most places in its table that are looked at for one name.
+    /// For tests: the most slots of the hash table that are examined for one name.
     var longestLook: Int { entries.longestLook }
 }
 
-/// Those of an index that stand for a host: wildcards, the shortest first, then the host itself.
+/// The patterns of an index that match a host: wildcards, the shortest first, then the host itself.
 struct HostMatches: ~Escapable {
     private let host: Span<UInt8>
-    /// Bytes before the ones whose hash this is.
+    /// The number of bytes in front of the part of the host that `hash` covers.
     private var rest: Int
     private var hash = RunningHash()
 
@@ -47,13 +47,13 @@ struct HostMatches: ~Escapable {
         rest = host.count
     }
 
-    /// The number of the next one.
+    /// The number of the next matching pattern; `nil` after the last.
     mutating func next(in index: HostIndex) -> Int? {
         while rest > 0 {
             rest -= 1
             let byte = host[rest].lowercasedASCII
             hash.add(byte)
-            // A wildcard stands for names below its own, which have something before the dot.
+            // A wildcard matches only names below its own, which have at least one byte before the dot.
             let isWhole = rest == 0
             guard isWhole || byte == UInt8(ascii: ".") && index.hasWildcards else { continue }
             var look = index.entries.look(for: hash.value)

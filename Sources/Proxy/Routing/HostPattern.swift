@@ -1,9 +1,9 @@
 import Bytes
 
-/// Hosts, as requests name them, that are served or that a route is for: one name or address, or `*.` and a name, which
-/// stands for all names below that one, however deep, but not for itself.
+/// A pattern for the hosts that are served, or that a route is for: one name or address, or `*.` and a name, which
+/// matches all names below that one at any depth, but not the name itself.
 public struct HostPattern: Sendable, Hashable, ExpressibleByStringLiteral {
-    /// The host, or what its names end with, from the dot on.
+    /// The host; of a wildcard, the suffix of its names, from the dot on.
     private let bytes: ByteSlice
     let isWildcard: Bool
 
@@ -15,7 +15,7 @@ public struct HostPattern: Sendable, Hashable, ExpressibleByStringLiteral {
 
     public init(stringLiteral text: String) { self.init(text) }
 
-    /// The host, or what its names end with.
+    /// The host, or the suffix of a wildcard's names, in lower case.
     var lowercased: [UInt8] { String(bytes).utf8.map(\.lowercasedASCII) }
 
     /// The pattern as it was given.
@@ -28,13 +28,13 @@ public struct HostPattern: Sendable, Hashable, ExpressibleByStringLiteral {
         return host.count > bytes.count && host.extracting(last: bytes.count).isEqualIgnoringCase(to: bytes.span)
     }
 
-    /// Whether all hosts that `other` stands for are among these.
+    /// Whether this pattern matches every host that `other` matches.
     public func covers(_ other: HostPattern) -> Bool {
         guard other.isWildcard else { return matches(other.bytes.span) }
         return isWildcard && (self == other || matches(other.bytes.span))
     }
 
-    /// All that cover this one: itself, and the wildcards of the names above it.
+    /// All patterns that cover this one: itself, and the wildcards of the names above it.
     public var covering: [HostPattern] {
         let text = String(bytes)
         let above = text.indices.dropFirst().filter { text[$0] == "." }

@@ -2,11 +2,11 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// Writes the primary cache key of a request (RFC 9111 §2): scheme, host and target, and what a route adds. One per
-/// loop; the buffer is used again for every request.
+/// Writes the primary cache key of a request (RFC 9111 §2): scheme, host, target, and the fields and cookies of the
+/// route's `KeyPolicy`. One per loop; every request reuses the buffer.
 ///
-/// Two requests have the same key exactly when they have the same bytes here. No byte that separates the parts occurs
-/// in them.
+/// Two requests have the same key exactly if they have the same bytes here. The bytes that separate the parts do not
+/// occur within a part.
 final class KeyWriter {
     /// The key written last, until the next call.
     let bytes = ByteBuffer(capacity: 512)
@@ -20,7 +20,7 @@ final class KeyWriter {
     private var lastScheme = ClientScheme.http
     /// Bytes of the key before its path; 0 if it was not written from a request.
     private var startLength = 0
-    /// What `key` gave last.
+    /// The key that `key()` returned last.
     private var latest: CacheKey?
 
     init(hash: KeyedHash) { self.hash = hash }
@@ -35,21 +35,21 @@ final class KeyWriter {
         write(head, fields, scheme, policy, as: fields)
     }
 
-    /// - Parameter request: whose fields and cookies stand in the key, where `head` with `fields` is only a URL.
+    /// - Parameter request: supplies the fields and cookies of the key, if `head` and `fields` come from a URL alone.
     func write(
         _ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme, _ policy: KeyPolicy, as request: FieldView
     ) {
         policy.append(pathAndQuery: writeStart(head, fields, scheme), of: request, to: bytes)
     }
 
-    /// Writes what comes before path and query.
+    /// Writes the part of the key before path and query.
     /// - Returns: path and query.
     @_lifetime(copy fields)
     private func writeStart(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme) -> Span<UInt8> {
         let buffer = bytes
         hashOfBytes = nil
         let authority = fields.bytes.extracting(head.authority.range)
-        // Most requests are for the host that was asked for last: its part of the key is there already.
+        // Most requests are for the same host as the previous one, whose part of the key is in the buffer already.
         if startLength > 0, lastScheme == scheme, isLastAuthority(authority) {
             buffer.truncate(to: startLength)
         } else {
@@ -70,7 +70,7 @@ final class KeyWriter {
         return fields.bytes.extracting(Int(target.path.lower)..<end)
     }
 
-    /// Rewrites the key that was written last, as sent, to what it is under `variation`. Allocates nothing.
+    /// Rewrites the key written last, which is for the URL as sent, to the key under `variation`. Allocates nothing.
     func rewrite(under variation: SearchVariation) {
         let (bytes, spare) = (bytes, spare)
         spare.removeAll()
@@ -79,7 +79,7 @@ final class KeyWriter {
         bytes.append(spare.span)
     }
 
-    /// What `key`, as sent, is under `variation`.
+    /// The key under `variation` of the URL of `key`, which is for the URL as sent.
     func key(_ key: CacheKey, under variation: SearchVariation) -> CacheKey {
         let (buffer, sent) = (bytes, key.bytes)
         forget()
@@ -106,13 +106,13 @@ final class KeyWriter {
         return hash
     }
 
-    /// What `store` has under the key written last for a request with `fields`.
+    /// The response that `store` has under the key written last for a request with `fields`.
     func response(in store: ResponseStore, matching fields: FieldView) -> StoredResponse? {
         let key = bytes
         return store.response(hash: hashed(), key: key.span, matching: fields)
     }
 
-    /// The key written last, to keep. Those of a crowd share one.
+    /// The key written last, as a value to keep. Consecutive requests with the same key share one object.
     func key() -> CacheKey {
         let buffer = bytes
         if let latest {

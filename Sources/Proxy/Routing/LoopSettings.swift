@@ -3,20 +3,20 @@ import HTTPSemantics
 import Telemetry
 import Upstream
 
-/// The settings as a loop works with them: names resolved, texts made bytes. Immutable; a reload makes a new one, and
-/// each loop swaps its own when told.
+/// The settings in the form that a loop uses: names are resolved to objects, texts converted to bytes. Immutable; a
+/// reload makes a new object, and each loop then replaces its own (`Worker.apply`).
 ///
-/// Each loop has a copy: it retains routes and texts with every request, and a reference count that several cores
-/// change moves between their caches.
+/// Each loop has a copy, because it retains routes and texts with every request, and a reference count changed by
+/// several cores moves between their caches.
 final class LoopSettings: Sendable {
     let settings: ProxySettings
-    /// How often they were loaded before: the same in all copies.
+    /// The number of loads before this one: the same in all copies.
     let number: Int
     let origins: [Origin]
     private let routes: [Route]
-    /// Finds a route; `nil` where there are few, which are walked.
+    /// Finds a route; `nil` if there are few, which are searched from first to last.
     private let table: RouteTable?
-    /// The route for what no other claims: to the first upstream.
+    /// The route of requests that match no other: to the first upstream.
     private let lastRoute: Route
     let requestForwarding: RequestForwarding
     let responseForwarding: ResponseForwarding
@@ -28,14 +28,15 @@ final class LoopSettings: Sendable {
     let mostRequests: Int
     let loopDetection: LoopDetection
     private let hosts: [HostPattern]
-    /// Finds a host; `nil` where there are few, which are walked.
+    /// Finds a host; `nil` if there are few, which are searched from first to last.
     private let hostIndex: HostIndex?
 
     /// - Parameters:
     ///   - upstreams: at least one.
-    ///   - number: different for each load.
-    ///   - previous: its origins are kept where their settings are the same: their fetches go on.
-    ///   - metrics: of the loop, which has the upstreams already; nobody's where no requests are served.
+    ///   - number: the number of loads before.
+    ///   - previous: origins with unchanged settings are taken over from it, with their fetches.
+    ///   - metrics: the loop's metrics, which have the upstreams already; unused ones if these settings serve no
+    ///     requests.
     init(
         _ settings: ProxySettings, upstreams: [UpstreamSettings], number: Int = 0, previous: LoopSettings? = nil,
         metrics: LoopMetrics = LoopMetrics()
@@ -86,8 +87,8 @@ final class LoopSettings: Sendable {
         Dictionary(origins.map { ($0.settings.name, $0) }) { first, _ in first }
     }
 
-    /// A copy for one loop: in objects of its own, except the origins, whose fetches all loops share.
-    /// - Parameter metrics: of the loop. From now on they are of these upstreams.
+    /// A copy for one loop, in separate objects except the origins, whose fetches all loops share.
+    /// - Parameter metrics: the loop's metrics. They change to these upstreams.
     func copy(countingIn metrics: LoopMetrics) -> LoopSettings {
         metrics.change(toUpstreams: origins.map(\.settings.name))
         return LoopSettings(
@@ -103,10 +104,10 @@ final class LoopSettings: Sendable {
         return false
     }
 
-    /// Whether any proxy's word on its clients counts.
+    /// Whether there are trusted proxies.
     var trustsProxies: Bool { !settings.clients.trustedProxies.isEmpty }
 
-    /// The route of all requests, where hosts and paths make no difference.
+    /// The only route of requests; `nil` if it depends on host or path, or if only some hosts are served.
     var onlyRoute: Route? {
         let first = routes.first ?? lastRoute
         return hosts.isEmpty && first.takesAll ? first : nil
@@ -125,7 +126,7 @@ final class LoopSettings: Sendable {
 }
 
 extension Span where Element == UInt8 {
-    /// The host of an authority that was found valid: without the port (RFC 3986 §3.2).
+    /// The host of a valid authority, without the port (RFC 3986 §3.2).
     var hostPart: Span<UInt8> {
         @_lifetime(copy self)
         get {

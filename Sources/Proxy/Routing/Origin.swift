@@ -5,12 +5,13 @@ import Libevent
 import Storage
 import Upstream
 
-/// An origin as all loops share it: its settings, and the fetches from it that are in flight.
+/// An origin, shared by all loops: its settings, and the fetches from it that are in flight.
 final class Origin: Sendable {
     let settings: UpstreamSettings
     let fetches: OperationQueueManager<FetchKey>
-    /// Servers of which the operator was told that they fail, and since when (nanoseconds of the loops' clock). Each
-    /// loop finds that for itself; the first one tells it, and the first one to get an answer again.
+    /// The servers that were reported as failing, with the time since when (nanoseconds of the loops' clock). Each loop
+    /// detects failures by itself; the first loop that does reports it, and the first loop that gets a response again
+    /// reports that.
     private let failingSince = Guarded<[Failing: Int64]>([:])
 
     /// A server, or one address of it.
@@ -28,7 +29,7 @@ final class Origin: Sendable {
         fetches = OperationQueueManager(settings: limits)
     }
 
-    /// - Returns: whether that is news.
+    /// - Returns: whether this loop is the first to notice, so that it reports the failure.
     func notesFailing(_ server: UpstreamServer, _ address: SocketAddress? = nil, at now: Int64) -> Bool {
         let place = Failing(server: server, address: address)
         return failingSince.withLock { failing in
@@ -38,20 +39,20 @@ final class Origin: Sendable {
         }
     }
 
-    /// The first loop that gets an answer tells it, though others may still leave the server alone: `/status` has
-    /// those.
-    /// - Returns: for how long it failed, in nanoseconds; `nil`: it is known to be back.
+    /// The first loop that gets a response reports it, although other loops may still avoid the server, as `/status`
+    /// shows.
+    /// - Returns: how long the server failed, in nanoseconds; `nil` if it is not recorded as failing.
     func notesBack(_ server: UpstreamServer, _ address: SocketAddress? = nil, at now: Int64) -> Int64? {
         let place = Failing(server: server, address: address)
         return failingSince.withLock { failing in failing.removeValue(forKey: place).map { max(0, now - $0) } }
     }
 
-    /// Addresses come and go: some may never be back.
+    /// Bounds `failingSince`: addresses of a server change, and some may never respond again.
     private static let mostTold = 10_000
 
-    // Fetches in flight go on for those who wait, but nobody joins them any more.
+    // A closed fetch continues for the requests that wait for it, but no further request joins it.
 
-    /// Closes the fetches whose response is there, and is of a group that was invalidated since it was asked for.
+    /// Closes the fetches that have a response in a cache group that was invalidated since the response was requested.
     func closeFetches(outdatedBy groups: GroupInvalidations, of authority: String) {
         for case let fetch as FetchOperation in fetches.operations {
             guard let fetched = fetch.value, fetched.response.groups != nil, fetched.leader.authority == authority
@@ -60,10 +61,11 @@ final class Origin: Sendable {
         }
     }
 
-    /// Closes the fetches for keys that `isMeant` accepts. Looks at all that is in flight.
+    /// Closes the fetches for keys that `isMeant` accepts. Examines all fetches in flight.
     func closeFetches(where isMeant: (CacheKey) -> Bool) { close(fetches.operations, where: isMeant) }
 
-    /// Closes the fetches for this key. Looks at them alone: unsafe requests ask for it, on a worker's loop.
+    /// Closes the fetches for this key. Examines only the fetches in the key's group, since it is called for unsafe
+    /// requests, on a worker's loop.
     func closeFetches(of key: CacheKey) { close(fetches.operations(inGroup: key.group)) { $0 == key } }
 
     private func close(_ operations: [AnyOperation], where isMeant: (CacheKey) -> Bool) {
@@ -75,6 +77,6 @@ final class Origin: Sendable {
 }
 
 extension CacheKey {
-    /// What all fetches for it have in common.
+    /// The operation group of all fetches for this key.
     fileprivate var group: Int { Int(truncatingIfNeeded: hash) }
 }

@@ -1,13 +1,13 @@
 import Bytes
 import HTTPSemantics
 
-/// An absolute URL read as the target of a request, so that its key is that of the requests for it.
+/// An absolute URL, parsed as the target of a request, so that it has the same key as requests for it.
 public struct ParsedURL {
     let head: RequestHead
     let fields: HeadBlock
     let scheme: ClientScheme
 
-    /// `nil` when `url` is no absolute URL of a scheme that clients use.
+    /// `nil` if `url` is no absolute http or https URL.
     public init?(_ url: String) {
         let start = url.prefix(8).lowercased()
         guard let scheme = ClientScheme.allCases.first(where: { start.hasPrefix("\($0.name)://") }),
@@ -26,21 +26,21 @@ public struct ParsedURL {
         fields = HeadBlock(copying: parser.view(in: text.span))
     }
 
-    /// `url` as people mean it where a proxy before this one may terminate TLS: with either scheme. What that proxy was
-    /// asked for by https is stored under https if it is trusted and says so, and under http if not.
+    /// `url` with each of the two schemes. A response to a request that came by https to a proxy in front of this one
+    /// is stored under https if that proxy is trusted and says so, and under http otherwise; an operator means both.
     public static func ofEachScheme(_ url: String) -> [ParsedURL]? {
         guard let parsed = ParsedURL(url) else { return nil }
         let rest = url.dropFirst("\(parsed.scheme.name)://".utf8.count)
         let authority = rest.prefix { !"/?#".contains($0) }
-        // Neither scheme's own port is in the URL of the other.
+        // Remove the scheme's default port, which would be wrong in the URL with the other scheme.
         let port = ":\(parsed.scheme.defaultPort)"
         let host = authority.hasSuffix(port) ? authority.dropLast(port.count) : authority
         return ClientScheme.allCases.compactMap { ParsedURL("\($0.name)://\(host)\(rest[authority.endIndex...])") }
     }
 
-    /// Writes the key that a request without fields has for it.
+    /// Writes the key of a request for this URL without fields.
     func write(to writer: KeyWriter, _ policy: KeyPolicy) { writer.write(head, fields.view, scheme, policy) }
-    /// Writes the key that a request with the fields of another one has for it.
+    /// Writes the key of a request for this URL with the fields of another request.
     func write(to writer: KeyWriter, _ policy: KeyPolicy, as request: FieldView) {
         writer.write(head, fields.view, scheme, policy, as: request)
     }

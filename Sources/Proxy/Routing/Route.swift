@@ -3,37 +3,37 @@ import HTTPSemantics
 import Telemetry
 import Upstream
 
-/// Where requests for some hosts and paths go, and by which rules. Immutable.
+/// The origin of requests for some hosts and paths, and the rules for these requests. Immutable.
 final class Route: Sendable {
     let host: HostPattern?
     let path: ByteSlice
     let origin: Origin
-    /// Where requests that go here are counted: those of the origin on the loop that has this.
+    /// The metrics of the origin, of the loop that has this copy of the route.
     let upstreamMetrics: UpstreamMetrics
-    /// What the origin is asked for, if not the host that the client asked for.
+    /// The `Host` sent to the origin; `nil`: the client's.
     let hostForOrigin: ByteSlice?
     let isCached: Bool
     /// Whether requests share their fetches; else each miss fetches for itself.
     let isCoalesced: Bool
     let policy: CachingPolicy
-    /// A request with one of these goes past the cache.
+    /// A request with one of these cookies bypasses the cache.
     private let passCookies: CookiePatterns
-    /// Fields without which no request does so: none where there are no such cookies.
+    /// `Cookie`, without which no request has such a cookie; empty if `passCookies` is.
     private let passFields: FieldSet
-    /// A request with more ranges than this gets the whole (RFC 9110 §14.2).
+    /// A request with more ranges than this gets the whole representation (RFC 9110 §14.2).
     let maxRanges: Int
-    /// Whether a range of what is not stored is asked for as it is; else the whole is fetched, and the range served
-    /// from that.
+    /// Whether a range of which no part is stored is requested as a range; otherwise the whole representation is
+    /// fetched, and the range served from it.
     let asksForParts: Bool
     let key: KeyPolicy
-    /// What a client may say of how its request came.
+    /// The fields that state an original URL, sender or method and are forwarded because they are part of `key`.
     let keyedForwarding: KeyedForwarding
-    /// Whether `key` is path and query as sent.
+    /// Whether `key` consists of path and query as sent.
     let hasPlainKey: Bool
-    /// Whether every request matches.
+    /// Whether every request matches this route.
     let takesAll: Bool
 
-    /// - Parameter passCookies: those of `proxy`, which all routes without their own share.
+    /// - Parameter passCookies: the patterns of `proxy`, shared by all routes without patterns of their own.
     init(
         _ settings: RouteSettings, origin: Origin, _ proxy: ProxySettings, passCookies: CookiePatterns,
         _ metrics: LoopMetrics
@@ -51,7 +51,7 @@ final class Route: Sendable {
         maxRanges = proxy.caching.maxRanges
         asksForParts = maxRanges > 0 && (settings.rangeMisses ?? proxy.caching.rangeMisses) == .part
         var key = settings.key
-        // An index of its own for each loop, as it has its own route.
+        // Setting `query` makes a new index: each loop has its own, as it has its own route.
         key.query = settings.key.query
         key.countsAliases = proxy.forwarding.sendsOddNames
         self.key = key
@@ -60,20 +60,20 @@ final class Route: Sendable {
         takesAll = host == nil && path.isEmpty
     }
 
-    /// Whether a request goes past the cache by one of its cookies. Allocates nothing; without such cookies, or without
-    /// `Cookie`, one test of bits.
+    /// Whether a request bypasses the cache because of one of its cookies. Allocates nothing; costs one test of bits if
+    /// there are no such patterns or the request has no `Cookie`.
     @inline(__always)
     func hasPassCookie(_ request: FieldView) -> Bool {
         !request.present.isDisjoint(with: passFields) && passCookies.occur(in: request)
     }
 
-    /// Whether every request is passed: nothing is stored, and nothing shared.
+    /// Whether every request is passed: no response is stored, and no fetch is shared.
     var passesAll: Bool { !isCached && !isCoalesced }
 
-    /// Why the origin is asked where nothing is known of a URL (RFC 9211 §2.2).
+    /// The `fwd` reason for a request whose URL has no stored response (RFC 9211 §2.2).
     var missReason: ForwardReason { isCached ? .uriMiss : .bypass }
 
-    /// Whether a request for `path` at `host` goes here. `host` is without a port.
+    /// Whether a request for `path` at `host` matches this route. `host` is without a port.
     func matches(host: Span<UInt8>, path requested: Span<UInt8>) -> Bool {
         if let only = self.host, !only.matches(host) { return false }
         let path = path
@@ -81,7 +81,7 @@ final class Route: Sendable {
         guard requested.count >= prefix.count, requested.extracting(0..<prefix.count).isEqual(to: prefix) else {
             return false
         }
-        // Only at a segment's end: `/static` is not the beginning of `/statics`.
+        // Match only whole segments: `/static` does not match `/statics`.
         return requested.count == prefix.count || prefix.count == 0 || prefix[prefix.count - 1] == UInt8(ascii: "/")
             || requested[prefix.count] == UInt8(ascii: "/")
     }
@@ -97,7 +97,7 @@ extension RouteSettings {
 }
 
 extension CachingPolicy {
-    /// The operator's, with what follows from other settings.
+    /// The policy from the configuration, with the members that follow from other settings.
     fileprivate init(for route: RouteSettings, _ proxy: ProxySettings) {
         self = proxy.caching.policy
         if let lifetimes = route.defaultLifetimes { defaultLifetimes = lifetimes }

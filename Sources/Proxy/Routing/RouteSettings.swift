@@ -1,10 +1,11 @@
 public import HTTPSemantics
 
-/// Which requests go to which upstream, and what differs for them.
+/// The upstream of some requests, and the settings that differ for them.
 public struct RouteSettings: Sendable, Equatable {
-    /// The host of requests. `nil`: any.
+    /// The host of the requests. `nil`: any.
     public var host: HostPattern?
-    /// What the path begins with, at a `/` boundary: `/static` matches `/static` and `/static/a`, not `/statics`.
+    /// The prefix of the path, which ends at a `/` boundary: `/static` matches `/static` and `/static/a`, not
+    /// `/statics`.
     public var path = "/"
     /// The upstream's name.
     public var upstream: String
@@ -14,16 +15,16 @@ public struct RouteSettings: Sendable, Equatable {
     public var isCoalesced: Bool?
     /// `nil`: as `CachingSettings.policy` says.
     public var defaultLifetimes: DefaultLifetimes?
-    /// What becomes of responses with `Set-Cookie`. `nil`: as `CachingSettings.policy` says.
+    /// How responses with `Set-Cookie` are treated. `nil`: as `CachingSettings.policy` says.
     public var setCookie: CachingPolicy.SetCookieRule?
-    /// For responses that do not say, in seconds (RFC 5861). `nil`: as `CachingSettings.policy` says.
+    /// For responses without this directive, in seconds (RFC 5861). `nil`: as `CachingSettings.policy` says.
     public var staleWhileRevalidate: UInt32?
-    /// In seconds, as the one before.
+    /// In seconds, as `staleWhileRevalidate`.
     public var staleIfError: UInt32?
     /// How stale a response may be when no origin answers, in seconds. `nil`: as `CachingSettings.policy` says.
     public var staleIfUnreachable: UInt32?
-    /// Whether what has no lifetime goes to all who wait, whatever cookies they sent. `nil`: as
-    /// `CachingSettings.policy` says.
+    /// Whether a response without a freshness lifetime is sent to all waiting requests, even if their cookies differ.
+    /// `nil`: as `CachingSettings.policy` says.
     public var sharesAcrossCookies: Bool?
     /// `nil`: as `CachingSettings.passCookies`.
     public var passCookies: [CookiePattern]?
@@ -31,13 +32,13 @@ public struct RouteSettings: Sendable, Equatable {
     public var rangeMisses: RangeMissRule?
     /// `nil`: as `CachingSettings.policy` says.
     public var ignoredRequestDirectives: RequestDirectivePolicy?
-    /// Whether the answer to a POST is stored for GET and HEAD where it says so itself: explicit lifetime, and
-    /// `Content-Location` equal to the target (RFC 9110 §9.3.3). Off, since then the content of one client's request
-    /// decides what others see.
+    /// Whether the response to a POST is stored for GET and HEAD if it says so itself, by an explicit lifetime and a
+    /// `Content-Location` equal to the target (RFC 9110 §9.3.3). Off by default, since the content of one client's
+    /// request would decide which response other clients get.
     public var storesPostAnswers = false
-    /// What makes two requests the same, beyond method, scheme, host and path.
+    /// The parts of the cache key besides method, scheme, host and path.
     public var key = KeyPolicy()
 
-    /// Everything else as for all.
+    /// All other settings are the proxy's.
     public init(upstream: String) { self.upstream = upstream }
 }

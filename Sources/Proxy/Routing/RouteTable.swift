@@ -1,31 +1,31 @@
 import Bytes
 
-/// The routes of the settings, found by host and path in a time that does not depend on how many there are: as a walk
-/// over all of them would, it finds the first in their order that a request matches (`Route.matches`). Made once, with
-/// the settings; an object, so that nothing of it is copied for a request.
+/// Finds a route by host and path in a time that does not depend on the number of routes. The result is the same as
+/// that of a search from first to last: the first route that a request matches (`Route.matches`). Made once, with the
+/// settings; a class, so that a request copies none of it.
 ///
-/// Routes for one host, and those for any, are a group. All groups whose host stands for that of the request are looked
-/// into. In a group the paths are found in one pass over the path of the request, at each end of a segment by the hash
-/// of what comes before it.
+/// The routes with the same host pattern form a group, and so do the routes for any host. All groups whose pattern
+/// matches the host of the request are searched. In a group, one pass over the path of the request finds the routes: at
+/// the end of each segment, by the hash of the bytes up to there.
 final class RouteTable: Sendable {
-    /// With no more routes than this they are walked, which is cheaper then.
+    /// At most this many routes are searched from first to last, which is cheaper.
     static let mostWalked = 8
 
     private struct Group {
-        /// The first route whose path is that of all requests.
+        /// The first route that matches every path.
         var anyPath: Int?
-        /// Bytes of the longest path.
+        /// Bytes of the longest path among the group's routes.
         var longestPath = 0
     }
 
     private let hosts: HostIndex
-    /// By the number of their host, and before them those for any host.
+    /// The group for any host, then the groups in the order of their hosts' numbers.
     private let groups: [Group]
     private let paths: ByteIndex
-    /// Of each path: the group, and the first route that has it there.
+    /// For each path: its group, and the first route of the group with this path.
     private let places: [(group: Int, route: Int)]
 
-    /// - Parameter routes: hosts, and paths as `Route.path` has them; empty for all.
+    /// - Parameter routes: hosts, and paths in the form of `Route.path`; an empty path matches all.
     init(_ routes: [(host: HostPattern?, path: ByteSlice)]) {
         struct Place: Hashable {
             let group: Int
@@ -80,7 +80,7 @@ final class RouteTable: Sendable {
         for index in 0..<end {
             let byte = path[index]
             let isSlash = byte == UInt8(ascii: "/")
-            // At a segment's end, without the slash, and with it.
+            // At the end of a segment, look up the path without the slash and with it.
             if isSlash, index > 0 {
                 first = Self.lower(first, route(in: number, path: path.extracting(0..<index), hash))
             }
@@ -110,6 +110,6 @@ final class RouteTable: Sendable {
         return min(one, other)
     }
 
-    /// For tests: the most places in its tables that are looked at at once.
+    /// For tests: the most slots of a hash table that are examined in one look-up.
     var longestLook: Int { max(hosts.longestLook, paths.longestLook) }
 }
