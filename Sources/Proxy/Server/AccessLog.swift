@@ -3,9 +3,9 @@ import Logging
 import Synchronization
 import Telemetry
 
-/// Writes the access log on a thread of its own, as the workers hand batches over.
+/// Writes the access log, on a thread of its own, in the batches that the workers hand over.
 ///
-/// The workers only append records to their buffers (`AccessLogFeed`); whatever the disk does, they do not wait for it.
+/// The workers only append records to their buffers (`AccessLogFeed`), so they never wait for the disk.
 final class AccessLog: Sendable {
     let status: AccessLogStatus
     private let output: LogOutput
@@ -36,37 +36,37 @@ final class AccessLog: Sendable {
         }
     }
 
-    /// A worker's end of it. On the worker's loop, once per worker.
+    /// Makes a worker's feed of the log. Called on the worker's loop, once per worker.
     func feed(ofWorker index: Int, on loop: EventLoop) -> AccessLogFeed {
         AccessLogFeed(queues[index], flushWait: flushWait, on: loop) { [self] in drainSoon() }
     }
 
-    /// Something was handed over: write it. Any thread.
+    /// Makes the log's thread write the batches handed over. May be called on any thread.
     private func drainSoon() {
         thread.handle.post { [output] in output.drain() }
     }
 
-    /// The file was rotated away. Any thread.
+    /// Opens the file again after a rotation. May be called on any thread.
     func reopen() {
         status.requestReopen()
         drainSoon()
     }
 
-    /// Writes what is left and ends.
+    /// Writes the remaining batches and ends the thread.
     func finish() {
         thread.stop()
         thread.join()
     }
 }
 
-/// The writer, which only the log's thread uses; the locks are never waited for.
+/// The writer of the log. Only the log's thread uses it, so no thread waits for the locks.
 private final class LogOutput: Sendable {
     private let writer: Mutex<AccessLogWriter<LogFile>>
     private let losses = Mutex(AccessLogLosses())
-    /// Tells of losses that may not be reported yet, should no more lines come: then nothing would be drained.
+    /// Reports losses that may not be reported yet, in case no more lines arrive, so that `drain` is not called.
     private let rest = OnceLater()
     private let path: String
-    /// Who takes the lines, in the words of a notice.
+    /// The receiver of the lines, as a notice names it.
     private let taker: StaticString
     private let log: Logger
 
@@ -77,7 +77,7 @@ private final class LogOutput: Sendable {
         self.log = log
     }
 
-    /// On the log's thread, before anything is drained there.
+    /// Called on the log's thread, before the first `drain`.
     func run(on loop: EventLoop) { rest.attach(to: loop) }
 
     func drain(isLast: Bool = false) {
@@ -112,7 +112,7 @@ private final class LogOutput: Sendable {
     private static func lines(_ count: some BinaryInteger) -> String { "\(count) \(count == 1 ? "line" : "lines")" }
 }
 
-/// Where the lines go.
+/// The file, pipe or standard output to which the lines are written.
 private struct LogFile: AccessLogSink, ~Copyable {
     private var file: AppendFile
     var isOpen: Bool { file.isOpen }

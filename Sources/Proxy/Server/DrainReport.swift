@@ -1,10 +1,10 @@
-/// What became of what was under way when the proxy began to end.
+/// How the requests and tunnels ended that were in progress when the proxy began to drain.
 public struct DrainReport: Sendable, Equatable {
     /// Requests and tunnels that ended by themselves.
     public var ended = 0
-    /// Requests cut off at the end.
+    /// Requests aborted at the end.
     public var cutRequests = 0
-    /// Tunnels cut off at the end.
+    /// Tunnels aborted at the end.
     public var cutTunnels = 0
 
     mutating func add(_ other: DrainReport) {

@@ -3,7 +3,7 @@ import Coalescing
 import HTTPSemantics
 import Storage
 
-/// A fetch in flight, for people. A value: made on the control loop, read anywhere.
+/// A fetch in flight, described for an operator. A value: made on the control loop, read on any thread.
 public struct FetchDescription: Sendable {
     /// The fetch's number, as in the access log.
     public let number: UInt64
@@ -12,11 +12,11 @@ public struct FetchDescription: Sendable {
     public let key: String
     /// `pending`, `ready`, `executing`, `streaming`, `finished` or `cancelled`: see docs/observability.md.
     public let phase: String
-    /// Clients that wait for the response, or are being sent it.
+    /// Clients that wait for the response, or to which it is being sent.
     public let waiters: Int
-    /// When it was made, in nanoseconds of the loops' clock.
+    /// When the fetch was made, in nanoseconds of the loops' clock.
     public let made: Int64
-    /// Bytes of the response's body that have come; `nil` before its head.
+    /// Bytes of the response's body that have arrived; `nil` before its head.
     public let received: Int?
 
     init(_ operation: FetchOperation, upstream: String) {
@@ -26,7 +26,7 @@ public struct FetchDescription: Sendable {
         phase = operation.value == nil ? "\(operation.phase)" : "streaming"
         waiters = operation.clientCount
         made = operation.made
-        // Takes the body's lock for a moment, as each of its readers does.
+        // Takes the body's lock briefly, as each of its readers does.
         received = operation.value.map { $0.response.looseBody?.length ?? $0.response.bodyLength ?? 0 }
     }
 }

@@ -1,18 +1,18 @@
 import Coalescing
 import Upstream
 
-/// Origins of settings that were replaced: their fetches go on for those who wait, and count with those of the upstream
-/// that has their name. Belongs to the server, confined to the control loop.
+/// Origins of replaced settings. Their fetches continue for the requests that wait for them, and are added to the
+/// counts of the current upstream with the same name. Owned by the server, confined to the control loop.
 struct FormerOrigins {
     private(set) var origins: [Origin] = []
-    /// By name: the counts of those that are gone.
+    /// By name: the counts of the former origins that were dropped.
     private var counted: [String: OperationQueueSnapshot] = [:]
 
-    /// The origins `new` take the place of `old`, of which some may be the same.
+    /// Replaces the origins `old` by `new`. Some may be in both.
     ///
-    /// Of those that were replaced earlier it drops the ones that nothing else refers to. Having nothing in flight would
-    /// not be enough: a request that was routed before, whose content is still to come or that is about to fetch for
-    /// itself, will begin a fetch there.
+    /// Drops the origins replaced earlier that have no other reference. An origin without fetches in flight may not be
+    /// dropped for that alone: a request that was routed to it earlier, and whose content is still arriving or that is
+    /// about to fetch for itself, will begin a fetch there.
     mutating func replaced(_ old: [Origin], by new: [Origin]) {
         var kept: [Origin] = []
         for index in origins.indices {
@@ -23,13 +23,13 @@ struct FormerOrigins {
                 kept.append(origins[index])
             }
         }
-        // Every loop may still have the settings of those that are replaced now.
+        // Every loop may still have the settings with the origins that are replaced now, so all of `old` are kept.
         origins = kept + old.filter { former in !new.contains { $0 === former } }
         let names = Set(new.map(\.settings.name))
         counted = counted.filter { names.contains($0.key) }
     }
 
-    /// What `origin` and those before it that had its name have done, and have in flight.
+    /// The counts of `origin`, and of the former origins with its name, with their fetches in flight.
     func snapshot(with origin: Origin) -> OperationQueueSnapshot {
         var snapshot = origin.fetches.snapshot
         if let counted = counted[origin.settings.name] { snapshot.add(counted) }

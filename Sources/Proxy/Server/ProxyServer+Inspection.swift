@@ -5,9 +5,9 @@ import Storage
 import Telemetry
 import Upstream
 
-/// How the proxy is. All on the control loop.
+/// The state of the proxy, for its operator. All of these are called on the control loop.
 extension ProxyServer {
-    /// Takes the shards' locks in turn: for the admin pages.
+    /// The snapshot for the admin pages. Takes the locks of the store's shards one after another.
     public var snapshot: ServerSnapshot {
         ServerSnapshot(
             isDraining: isDraining, addresses: workers.addresses, workers: workers.count, counters: workers.counters,
@@ -53,8 +53,8 @@ extension ProxyServer {
         }
     }
 
-    /// Asks every loop how it finds the servers of each upstream; `completion` is called on the control loop with what
-    /// they see together, in the order of the configuration.
+    /// Asks every loop for its view of the servers of each upstream; `completion` is called on the control loop with
+    /// the merged states, in the order of the configuration.
     public func servers(_ completion: @escaping ([UpstreamServers]) -> Void) {
         workers.gather({ worker, answer in answer(worker.pools.serverStates) }) {
             [unowned self] (answers: [[(origin: Origin, servers: [ServerState])]]) in

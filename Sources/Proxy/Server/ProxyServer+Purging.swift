@@ -4,16 +4,19 @@ import HTTPSemantics
 import Libevent
 import Storage
 
-/// What is stored goes, at an operator's word. All on the control loop; the store may be changed from anywhere.
+/// Removing stored responses at an operator's request. All of these are called on the control loop; the store may be
+/// changed on any thread.
 extension ProxyServer {
-    /// Removes what is stored for `urls`, with all their variants and whatever query they were fetched with
-    /// (No-Vary-Search), and for `prefixes`, which have no query, and everything below them, as a route's `path`
-    /// matches. What is on its way for them goes on for those who wait, and is not stored.
+    /// Removes the responses stored for `urls`, with all their variants and under any equivalent query
+    /// (No-Vary-Search), and the responses for `prefixes`, which have no query, and for every URL below a prefix, as a
+    /// route's `path` matches. Fetches in flight for these URLs continue for the requests that wait for them, and are
+    /// not stored.
     ///
-    /// Where that takes a look at all that is stored, it is walked once for all of them, some hundred keys at a time, so
-    /// that the loop serves others in between: what is asked for meanwhile may still be answered from it.
-    /// - Parameter completion: called on the loop with how many responses went, at once if nothing had to be walked;
-    ///   not if the loop ends before.
+    /// If all keys of the store must be examined, they are walked once for all URLs, some hundred keys at a time, so
+    /// that the loop does other work in between. A request during the walk may still be answered from a response that
+    /// is not removed yet.
+    /// - Parameter completion: called on the loop with the number of responses removed, at once if no walk was needed;
+    ///   not called if the loop ends before.
     public func purge(_ urls: [ParsedURL], below prefixes: [ParsedURL], completion: @escaping (Int) -> Void) {
         let writer = KeyWriter(hash: shared.keyHash)
         let starts = prefixes.map { url in
@@ -33,15 +36,15 @@ extension ProxyServer {
             shared.variations.noteInvalidation(of: sent.span)
             let variations = shared.variations.all(for: sent.span).map { writer.key(key, under: $0) }
             for key in variations { removed += remove(key) }
-            // Of this URL there is a key for each set of values of the fields and cookies that the route's key has.
+            // This URL has one key for each set of values of the fields and cookies in the route's key.
             if route.key.dividesByFields { for key in [key] + variations { others.add(urlOf: key) } }
         }
         guard !others.isEmpty else { return completion(removed) }
-        // Before the walk: what is fetched now is stored before it is fetched no more. What begins from now on is asked
-        // for after the purge, and may be stored.
+        // Before the walk: a fetch stores its response before it ends, so that its key is found here or by the walk. A
+        // fetch that begins from now on sends its request after the purge, so its response may be stored.
         for key in fetchedKeys(where: others.contains) { removed += shared.store.remove(key) }
         for origin in origins { origin.closeFetches(where: others.contains) }
-        // More than is below, which costs a fetch at most.
+        // This invalidates more than the URLs below the prefixes, which costs at most a fetch.
         if !prefixes.isEmpty { shared.variations.noteInvalidationOfAll() }
         walk(.init(), removed: removed, completion) { [store = shared.store, others] walk in
             store.remove(along: &walk, where: others.contains)
@@ -55,7 +58,7 @@ extension ProxyServer {
         return removed
     }
 
-    /// The wanted keys of what is on its way.
+    /// The keys of the fetches in flight that `isWanted` accepts.
     private func fetchedKeys(where isWanted: (CacheKey) -> Bool) -> Set<CacheKey> {
         var keys: Set<CacheKey> = []
         for case let fetch as FetchOperation in origins.flatMap(\.fetches.operations) {
@@ -65,7 +68,7 @@ extension ProxyServer {
         return keys
     }
 
-    /// Goes on to the end of the walk, so that the loop serves others between two steps.
+    /// Continues to the end of the walk. The loop does other work between two steps.
     private func walk(
         _ walk: ResponseStore.Walk, removed: Int, _ completion: @escaping (Int) -> Void,
         by step: @escaping (inout ResponseStore.Walk) -> Int?
@@ -77,13 +80,15 @@ extension ProxyServer {
         }
     }
 
-    /// Removes everything that is stored, a shard at a time, so that the loop serves others in between: what is asked for
-    /// meanwhile may still be answered from it. What is on its way goes on for those who wait, and is not stored.
-    /// - Parameter completion: called on the loop with how many responses went; not if the loop ends before.
+    /// Removes all stored responses, one shard at a time, so that the loop does other work in between. A request
+    /// meanwhile may still be answered from a response that is not removed yet. Fetches in flight continue for the
+    /// requests that wait for them, and are not stored.
+    /// - Parameter completion: called on the loop with the number of responses removed; not called if the loop ends
+    ///   before.
     public func purgeAll(completion: @escaping (Int) -> Void) {
         let store = shared.store
         var start = ResponseStore.Walk()
-        // From this step on nothing that has begun is stored: see `remove`.
+        // From this step on no fetch that has begun is stored: see `remove`.
         let removed = store.removeAll(along: &start) ?? 0
         shared.variations.noteInvalidationOfAll()
         for origin in origins { origin.closeFetches { _ in true } }

@@ -6,10 +6,10 @@ public import Storage
 public import Telemetry
 public import Upstream
 
-/// The proxy as a whole: starts the workers, tells them of reloads, and ends them.
+/// The whole proxy: starts the workers, passes new settings to them, and ends them.
 ///
-/// Belongs to the loop it is made on, the *control loop* of the main thread, which also has the signals and the admin
-/// listener: every call is made on it.
+/// Confined to the loop on which it is made, the *control loop* of the main thread, which also handles the signals and
+/// the admin listener. Every method is called on that loop.
 ///
 /// ```
 /// new ─start→ starting ─all accept→ running ─prepareToDrain→ aboutToDrain ─drain→ draining ─stop→ stopped
@@ -18,7 +18,7 @@ public import Upstream
 /// any ─stop→ stopped
 /// ```
 public final class ProxyServer {
-    /// Why it does not start.
+    /// The reason why the proxy does not start.
     public enum StartError: Error, CustomStringConvertible {
         case listen(ListenError)
         case system(SystemError)
@@ -38,7 +38,7 @@ public final class ProxyServer {
             }
         }
 
-        /// The file itself need not be there.
+        /// The file itself need not exist, only its folder.
         private static func advice(for error: SystemError) -> String {
             if error.isMissing { return "; make the folder it is to stand in" }
             return error.isForbidden ? "; this program runs as \(ownUser())" : ""
@@ -49,23 +49,23 @@ public final class ProxyServer {
 
     let shared: SharedState
     let workers: WorkerGroup
-    /// The loop this belongs to.
+    /// The control loop.
     let control: EventLoop
     private let log: Logger
     private var settings: ProxySettings
     private(set) var loopSettings: LoopSettings
     private(set) var formerOrigins = FormerOrigins()
     private let accessLogSettings: AccessLogSettings
-    /// Until it has started.
+    /// Listening sockets inherited from the process that started this one; empty once `start` has used them.
     private var inherited: [InheritedListener]
     private(set) var accessLog: AccessLog?
     private var state = State.new
 
-    /// Allocates only; nothing listens before `start`.
+    /// Allocates only; no socket listens before `start`.
     /// - Parameters:
-    ///   - upstreams: at least one; the first gets what no route claims.
-    ///   - inherited: sockets that listen already; those that listen where this is to listen are used.
-    ///   - control: the loop this is made on.
+    ///   - upstreams: at least one; the first gets the requests that match no route.
+    ///   - inherited: sockets that listen already; sockets at the addresses of `settings.listeners` are used.
+    ///   - control: the loop on which this is called.
     ///   - log: the diagnostics log. Written to from any thread.
     public init(
         _ settings: ProxySettings, upstreams: [UpstreamSettings], storage: StorageSettings,
@@ -86,13 +86,13 @@ public final class ProxyServer {
 
     /// Whether all listeners accept.
     public var isReady: Bool { state == .running }
-    /// Whether it is about to end: it accepts no more, or soon will not, and waits for requests under way.
+    /// Whether the proxy drains: it accepts no more connections, or soon will not, and waits for the current requests.
     public var isDraining: Bool { state == .aboutToDrain || state == .draining }
     /// How long to wait between `prepareToDrain` and `drain`.
     public var drainDelay: Duration { settings.drainDelay }
 
-    /// Starts the workers; `ready` is called on the control loop with the addresses that accept, or with the reason
-    /// they do not: then it is stopped.
+    /// Starts the workers. `ready` is called on the control loop with the addresses that accept connections, or with
+    /// the error after which the proxy is stopped.
     public func start(ready: @escaping (Result<[SocketAddress], StartError>) -> Void) {
         precondition(state == .new, "a server starts once")
         state = .starting
@@ -121,11 +121,11 @@ public final class ProxyServer {
         }
     }
 
-    /// All that may have fetches in flight.
+    /// All origins that may have fetches in flight.
     var origins: [Origin] { shared.origins }
 
-    /// Opens the targets before any worker: with a shared port the kernel would let a second program in beside us, and
-    /// a unix socket can be bound only once.
+    /// Opens the listen targets before any worker starts: the workers share ports, with which the kernel would let a
+    /// second program bind the same address, and a Unix socket can be bound only once.
     private func openTargets() throws(StartError) -> [ListenTarget] {
         var listening = Listener.Settings()
         listening.backlog = Int32(clamping: settings.backlog)
@@ -149,8 +149,8 @@ public final class ProxyServer {
         }
     }
 
-    /// Every loop takes the new settings for its next requests; connections stay. Listeners, workers, storage and the
-    /// access log keep what they were started with.
+    /// Every loop uses the new settings for its next requests; connections stay open. Listeners, workers, storage and
+    /// the access log keep the settings with which they were started.
     public func reload(_ new: ProxySettings, upstreams: [UpstreamSettings]) {
         guard state == .running else { return }
         settings = new
@@ -167,16 +167,16 @@ public final class ProxyServer {
     /// Opens the access log again, after it was rotated away.
     public func reopenLogs() { accessLog?.reopen() }
 
-    /// About to drain: from now on `isReady` is false, and each response closes its connection. New ones are still
-    /// accepted.
+    /// Prepares to drain: from now on `isReady` is false, and each response closes its connection. New connections are
+    /// still accepted.
     public func prepareToDrain() {
         guard state == .running else { return }
         state = .aboutToDrain
         workers.post { $0.stopPersisting() }
     }
 
-    /// Accepts no more, lets requests under way finish, and calls `completion` on the control loop once they have, or
-    /// after the drain timeout.
+    /// Accepts no more connections, lets the current requests finish, and calls `completion` on the control loop when
+    /// they have, or after the drain timeout.
     public func drain(_ completion: @escaping () -> Void) {
         guard state == .running || state == .aboutToDrain else { return completion() }
         state = .draining
@@ -185,15 +185,16 @@ public final class ProxyServer {
         }
     }
 
-    /// What became of what was under way when it began to drain; complete after `stop`.
+    /// How the requests and tunnels ended that were in progress when the drain began; complete after `stop`.
     public var drainReport: DrainReport { shared.drained.withLock { $0 } }
 
     /// Ends everything now and waits for the threads.
     public func stop() {
         state = .stopped
-        // Before requests end because their fetches do.
+        // Before the fetches end: a request may end because its fetch does.
         workers.post { $0.reportCutOff() }
-        // Or a slot that becomes free would go to one that waits, which would be asked for before it is cancelled, too.
+        // Otherwise each cancelled fetch would free a slot for a waiting one, which would send its request before it is
+        // cancelled too.
         for origin in origins { origin.fetches.pause() }
         for origin in origins { origin.fetches.cancelAll() }
         workers.stop()

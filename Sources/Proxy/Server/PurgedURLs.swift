@@ -1,13 +1,14 @@
 import Bytes
 import HTTPSemantics
 
-/// URLs of a purge whose keys have to be looked for, since each has many: under a prefix, or by the fields and cookies
-/// that its route adds (`KeyPolicy`). One look at a key is for all of them.
+/// The URLs of a purge whose keys must be searched for in the store, because each URL may have many: all keys below a
+/// prefix, or one key for each set of the fields and cookies that the route adds (`KeyPolicy`). One test of a key
+/// covers all of these URLs.
 struct PurgedURLs: Sendable {
     private let hash: KeyedHash
-    /// The purged URLs, as keys with nothing behind the URL.
+    /// The purged URLs, as keys that end with the URL.
     private var urls: Set<CacheKey> = []
-    /// Scheme, authority and path as in a key; with all below.
+    /// Scheme, authority and path as in a key. Each also stands for every URL below it.
     private let prefixes: [ByteSlice]
 
     init(below prefixes: [ByteSlice], hash: KeyedHash) {
@@ -17,7 +18,7 @@ struct PurgedURLs: Sendable {
 
     var isEmpty: Bool { urls.isEmpty && prefixes.isEmpty }
 
-    /// Adds the URL of `key`, whatever a route adds behind it.
+    /// Adds the URL of `key`, without the parts that a route adds behind it.
     mutating func add(urlOf key: CacheKey) { urls.insert(url(of: key)) }
 
     func contains(_ key: CacheKey) -> Bool {

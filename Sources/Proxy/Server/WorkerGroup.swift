@@ -2,7 +2,8 @@ import Bytes
 import Libevent
 import Telemetry
 
-/// The workers as the control loop sees them: started one after another, told and asked things together, and ended.
+/// The workers, as the control loop handles them: it starts them one after another, runs jobs on all of them, gathers
+/// their answers, and ends them.
 ///
 /// Owned by the server, confined to the control loop.
 final class WorkerGroup {
@@ -11,7 +12,7 @@ final class WorkerGroup {
     private struct Member {
         let thread: LoopThread
         let metrics: LoopMetrics
-        /// `nil` until it accepts.
+        /// `nil` until the worker accepts connections.
         var worker: LoopBound<Worker>?
     }
 
@@ -26,7 +27,7 @@ final class WorkerGroup {
     private var members: [Member] = []
     /// Only while starting.
     private var start: Start?
-    /// Where the workers accept, with the ports that were chosen.
+    /// The addresses at which the workers accept, with the ports that the kernel chose.
     private(set) var addresses: [SocketAddress] = []
 
     init(control: EventLoop) { self.control = control }
@@ -39,11 +40,11 @@ final class WorkerGroup {
 
     // MARK: - Starting
 
-    /// Starts `count` workers that accept at `targets`.
+    /// Starts `count` workers that accept connections at `targets`.
     /// - Parameters:
-    ///   - make: makes one, on its own loop.
-    ///   - completion: called on the control loop with the addresses that accept, or with the reason they do not: then
-    ///     `stop` ends those that had begun.
+    ///   - make: makes one worker; called on that worker's loop.
+    ///   - completion: called on the control loop with the addresses that accept, or with an error; after an error,
+    ///     `stop` ends the workers that were started.
     func start(
         _ count: Int, at targets: [ListenTarget], make: @escaping Make,
         completion: @escaping (Result<[SocketAddress], ProxyServer.StartError>) -> Void
@@ -52,13 +53,13 @@ final class WorkerGroup {
         startNext()
     }
 
-    /// One after the other: the first one's choice of ports is everybody's.
+    /// Starts the next worker. One at a time, since all workers use the ports that the kernel chose for the first.
     private func startNext() {
         guard let start else { return }
         guard members.count < start.count else { return startEnded(.success(addresses)) }
         let (index, make) = (members.count, start.make)
-        // Taken out by the thread, which keeps what its body names until it ends: a unix socket would stay open as
-        // long.
+        // The thread takes the targets out of this box. The closure of the thread keeps its captures until the thread
+        // ends, so a captured Unix socket would stay open as long.
         let targets = Guarded(start.targets)
         let metrics = LoopMetrics()
         let report = LoopBound({ [weak self] (result: Accepting) in _ = self?.started(result) }, on: control)
@@ -98,7 +99,7 @@ final class WorkerGroup {
     }
 
     private func started(_ result: Accepting) {
-        // Perhaps stopped in between.
+        // `stop` may have been called meanwhile.
         guard start != nil, !members.isEmpty else { return }
         switch result {
         case .success(let (worker, bound)):
@@ -122,10 +123,10 @@ final class WorkerGroup {
         for worker in workers { worker.handle.post { job(worker.value) } }
     }
 
-    /// Asks each worker on its loop.
+    /// Calls `ask` for each worker on its loop, and gathers the answers.
     /// - Parameters:
-    ///   - patience: how long to wait for their answers; `nil`: until they have come.
-    ///   - completion: called once on the control loop, with the answers that came.
+    ///   - patience: how long to wait for the answers; `nil`: until all have arrived.
+    ///   - completion: called once on the control loop, with the answers that arrived.
     func gather<Answer: Sendable>(
         within patience: Duration? = nil,
         _ ask: @escaping @Sendable (Worker, _ answer: @escaping @Sendable (Answer) -> Void) -> Void,
@@ -141,7 +142,7 @@ final class WorkerGroup {
 
     // MARK: - Ending
 
-    /// Ends every worker now and waits for their threads.
+    /// Ends every worker now and waits for its thread.
     func stop() {
         start = nil
         for member in members { member.thread.stop() }
@@ -150,7 +151,8 @@ final class WorkerGroup {
     }
 }
 
-/// Calls back once: with all answers, or with those that have come when it is finished early. Confined to its loop.
+/// Calls `completion` once: with all answers, or, if `finish` is called early, with the answers received by then.
+/// Confined to its loop.
 private final class Countdown<Answer> {
     private var answers: [Answer] = []
     private let expected: Int
@@ -175,7 +177,7 @@ extension [ListenTarget] {
         return self
     }
 
-    /// Takes the ports that were chosen.
+    /// Replaces the configured ports by the ports that the kernel chose.
     fileprivate mutating func settle(_ addresses: [SocketAddress]) {
         for (index, address) in addresses.enumerated() {
             if case .port = self[index] { self[index] = .port(address) }
