@@ -82,7 +82,7 @@ final class HitPath {
 
     /// The exact URL has no plain hit: look up the equivalent URL, which differs only in parts of the query that
     /// `No-Vary-Search` excludes.
-    @inline(never) // Rare: not in the way of plain hits.
+    @inline(never) // Rare: kept out of the code of plain hits.
     private func answerEquivalent(
         _ head: RequestHead, _ fields: FieldView, on route: Route, to client: ClientConnection
     ) -> Bool {

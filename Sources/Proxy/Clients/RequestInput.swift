@@ -16,7 +16,7 @@ struct RequestInput {
     /// How many requests have been taken from the buffer.
     private(set) var requestCount = 0
     /// When the first byte of the current request was read (nanoseconds of the loop's clock); 0 before, and if it was
-    /// read together with an earlier request.
+    /// read in this iteration together with an earlier request.
     private(set) var requestBegan: Int64 = 0
     /// Whether the client has closed its half.
     private(set) var hasEnded = false

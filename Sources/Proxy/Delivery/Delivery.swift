@@ -134,7 +134,8 @@ final class Delivery {
             switch result {
             case .wrote(let count):
                 sent += count
-                // The outcome is certain here, so skip another `prepare`.
+                // Return without another `prepare` if the outcome is certain. The clients that follow the body
+                // (`StarvedClients`) are notified of bytes that arrive meanwhile.
                 if count == ofControl + ofBody, end == .complete, later.isEmpty {
                     bodyBytesSent += UInt64(framing == .chunked ? chunks.contentLeft : ofBody)
                     return .done

@@ -1,21 +1,21 @@
 import Libevent
 import Telemetry
 
-/// One worker's end of the access log: hands records over to the writer, as a batch when there are enough, and
-/// otherwise after the flush time.
+/// One worker's feed of the access log. It hands records over to the writer in batches: when there are enough of them,
+/// and otherwise after the flush time.
 ///
-/// On the worker's loop.
+/// Confined to the worker's loop.
 final class AccessLogFeed {
     let buffer: AccessLogBuffer
     private let loop: EventLoop
-    /// The longest that a record waits here, in nanoseconds.
+    /// The longest time that a record waits here, in nanoseconds.
     private let wait: Int64
     private let wakeWriter: @Sendable () -> Void
-    /// Whether the flush time runs.
+    /// Whether the flush timer is running.
     private var isDue = false
     private var hasEnded = false
 
-    /// - Parameter wakeWriter: called when a batch has been handed over. Any thread.
+    /// - Parameter wakeWriter: called when a batch has been handed over; may be called on any thread.
     init(_ queue: AccessLogQueue, flushWait: Duration, on loop: EventLoop, wakeWriter: @escaping @Sendable () -> Void) {
         buffer = AccessLogBuffer(queue)
         self.loop = loop
@@ -23,17 +23,17 @@ final class AccessLogFeed {
         self.wakeWriter = wakeWriter
     }
 
-    /// A record was appended to `buffer`. Not called for `.kept`.
+    /// Notes that a record was appended to `buffer`. Need not be called for `.kept`.
     func noteAppended(_ outcome: AccessLogBuffer.Outcome) {
         switch outcome {
         case .kept: break
         case .keptFirst: hasEnded ? handOver() : startWait()
-        // Also where there was no room: the writer may have made some meanwhile.
+        // Also if there was no room: the writer may have made some meanwhile.
         case .keptAtMark, .dropped: handOver()
         }
     }
 
-    /// The loop ends: what comes from now on is handed over at once.
+    /// The loop ends: records appended from now on are handed over at once.
     func finish() {
         hasEnded = true
         handOver()
@@ -44,7 +44,7 @@ final class AccessLogFeed {
         if buffer.handOver(isLast: hasEnded) { wakeWriter() } else { startWait() }
     }
 
-    /// The timer of a batch that was handed over early serves the next one.
+    /// Starts the flush timer. The timer of a batch that was handed over early serves the next batch.
     private func startWait() {
         guard !isDue, !hasEnded else { return }
         isDue = true

@@ -1,25 +1,25 @@
 import Bytes
 import Libevent
 
-/// Tells when all callbacks that are on their way at this moment have been made, on every loop.
+/// Runs a job once every callback that is pending at this moment has been made, on every loop.
 ///
-/// One for all loops, used from any thread. Each loop joins as it is made; one that has ended keeps nobody waiting.
+/// One for all loops, used on any thread. Each loop is added when it is made; a loop that has ended delays no job.
 final class CallbackBarrier: Sendable {
     private let loops = Guarded<[LoopBound<Turns>]>([])
 
-    /// Has the callbacks of this loop waited for, too, from now on. On its thread.
+    /// Makes later jobs wait for the callbacks of this loop too. Called on its thread.
     func add(_ turns: Turns, on loop: EventLoop) {
         let turns = LoopBound(turns, on: loop)
         loops.withLock { $0.append(turns) }
     }
 
-    /// Runs `job`, on any thread, once every loop has made the callbacks that were posted to it before, or are just
-    /// being posted by what runs there. A loop that ends before that calls nobody back.
+    /// Runs `job`, on any thread, once every loop has made the callbacks that were posted to it before this call, or
+    /// that its current callback is posting. Callbacks of a loop that ends first are dropped, and not waited for.
     func whenAllAreCalledBack(_ job: @escaping @Sendable () -> Void) {
         let end = WhenLetGo(job)
         for turns in loops.withLock({ $0 }) {
-            // The first comes when what runs now is done, so that the second is behind all it posts; and some of those
-            // are put off to later turns.
+            // The first closure runs after the loop's current callback, so that the second is queued behind all that
+            // this callback posts. `put` waits for the callbacks that were deferred to later turns.
             turns.handle.enqueue {
                 turns.handle.enqueue { turns.value.put { withExtendedLifetime(end) {} } }
             }
@@ -27,7 +27,7 @@ final class CallbackBarrier: Sendable {
     }
 }
 
-/// Calls back when everybody who holds it has let go of it: of what an ended loop no longer does, too, and drops.
+/// Runs `job` when the last reference to it is released: by closures that have run, or that an ended loop has dropped.
 private final class WhenLetGo: Sendable {
     private let job: @Sendable () -> Void
 

@@ -4,7 +4,7 @@ import Libevent
 import Synchronization
 import Telemetry
 
-/// One loop's clients: lets them in as long as there is room, and knows those that are there.
+/// The client connections of one loop: accepts them as long as there is room, and holds the open ones.
 ///
 /// Owned by its worker, confined to its loop.
 final class ClientConnections {
@@ -17,8 +17,8 @@ final class ClientConnections {
     private let turnedAway = TurnedAwayClients()
     /// Called once no connection is left; only while draining.
     private var onEmpty: (() -> Void)?
-    /// How many requests and tunnels were under way when draining began, or might still come then and were not given
-    /// up; `nil` before.
+    /// How many connections had a request or tunnel when draining began, or might still send a request and have not
+    /// ended without one; `nil` before.
     private var underWay: Int?
     private var hasReportedCutOff = false
 
@@ -28,7 +28,8 @@ final class ClientConnections {
         self.metrics = metrics
     }
 
-    /// Accepts at `target` from now on, for `worker`; gives the address with the port that was chosen.
+    /// Accepts connections at `target` from now on, for `worker`. Returns the address with the port that the kernel
+    /// chose.
     func listen(at target: ListenTarget, for worker: Worker) throws(ListenError) -> SocketAddress {
         var settings = Listener.Settings()
         settings.backlog = Int32(clamping: worker.settings.backlog)
@@ -51,7 +52,7 @@ final class ClientConnections {
             turnAway(descriptor, for: worker)
             return
         }
-        // A reload may have lowered it by many.
+        // A reload may have lowered the limit by many: close one idle connection more for each new one.
         if count > most + 1 { _ = makeRoom(for: worker, upTo: most) }
         metrics.add(.clientConnectionsOpened)
         let connection = ClientConnection(adopting: descriptor, peer: peer, worker: worker)
@@ -59,9 +60,11 @@ final class ClientConnections {
         connection.begin()
     }
 
-    /// Ends who has been idle for longest. Only at the limit: what is idle takes nobody's place.
+    /// Closes the connection that has been idle for longest. Called only at the limit: below it, idle connections take
+    /// no other client's place.
     private func makeRoom(for worker: Worker, upTo most: Int) -> Bool {
-        // Who has been read is not idle, and may have gone afterwards.
+        // Serve the pending round first: a client whose request was just read is not idle, and serving it may close a
+        // connection.
         worker.round.serve()
         if shared.connections.load(ordering: .relaxed) <= most { return true }
         var maySearch = true
@@ -78,7 +81,7 @@ final class ClientConnections {
         }
     }
 
-    /// Answers 503 without reading: what is sent fits into an empty socket buffer.
+    /// Sends 503 without reading the request. The response fits into an empty socket buffer.
     private func turnAway(_ descriptor: consuming Descriptor, for worker: Worker) {
         let client = TurnedAwayClient(adopting: descriptor, on: loop)
         let buffer = ByteBuffer(capacity: 512)
@@ -90,8 +93,8 @@ final class ClientConnections {
         turnedAway.end(client)
     }
 
-    /// Told by each connection, once.
-    /// - Parameter wasIdle: whether no request was under way on it. While draining, none has come then.
+    /// Called by each connection, once, when it has ended.
+    /// - Parameter wasIdle: whether it had no request in progress. While draining, this means that it has sent none.
     func ended(_ connection: ClientConnection, wasIdle: Bool) {
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
         if wasIdle, let before = underWay { underWay = before - 1 }
@@ -100,12 +103,12 @@ final class ClientConnections {
         reportIfEmpty()
     }
 
-    /// Accepts no more than have connected already, ends connections after the request they are at, or their first one if
-    /// that comes soon, and calls `whenEmpty` once none is left.
+    /// Accepts only connections that the kernel has already queued, closes each connection after its current request,
+    /// or after its first one if that arrives soon, and calls `whenEmpty` once no connection is left.
     func drain(for worker: Worker, whenEmpty: @escaping () -> Void) {
         for listener in listeners { listener.acceptWaiting() }
         listeners.removeAll()
-        // Of those who came last, requests may have been read.
+        // Requests of the connections accepted last may have been read: serve them.
         worker.round.serve()
         onEmpty = whenEmpty
         for connection in Array(connections.values) { connection.drain() }
@@ -120,7 +123,7 @@ final class ClientConnections {
         turnedAway.cut()
     }
 
-    /// Counts what is about to be cut off; only the first time.
+    /// Counts the requests and tunnels that are about to be aborted. Only the first call has an effect.
     func reportCutOff() {
         guard !hasReportedCutOff else { return }
         hasReportedCutOff = true
@@ -134,7 +137,7 @@ final class ClientConnections {
             case .lingering, .closed: break
             }
         }
-        // Without a number nothing was drained: a second signal came at once.
+        // `underWay` is `nil` if there was no drain, because a second signal arrived at once.
         report.ended = underWay.map { $0 - idle - report.cutRequests - report.cutTunnels } ?? 0
         shared.drained.withLock { $0.add(report) }
     }

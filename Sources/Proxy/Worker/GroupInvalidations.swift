@@ -2,15 +2,17 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// When each cache group was last invalidated (RFC 9875 §3). Groups are of one origin, by scheme and authority.
+/// The time at which each cache group was last invalidated (RFC 9875 §3). A group belongs to one origin, by scheme and
+/// authority.
 ///
-/// No index of members is kept: a stored response knows its groups, and is out of date when one of them was invalidated
-/// after it was asked for. Bounded: when there is no room for another group, every older response with a group counts
-/// as invalidated.
+/// There is no index of a group's members. A stored response has the names of its groups, and is invalid if one of them
+/// was invalidated after the response was requested. Bounded: when there is no room for another group, every older
+/// response with a group counts as invalidated.
 final class GroupInvalidations: Sendable {
     static let capacity = 10_000
 
-    /// Monotonic nanoseconds. `former` tells whether `last` is the only invalidation since a response was asked for.
+    /// Monotonic nanoseconds. `former`, the invalidation before `last`, shows whether `last` is the only one since a
+    /// response was requested.
     private struct Times: Sendable {
         let last: Int64
         let former: Int64
@@ -37,13 +39,13 @@ final class GroupInvalidations: Sendable {
         }
     }
 
-    /// Whether a response that was made for `authority` has lost its validity with one of its groups.
+    /// Whether a response from `authority` is invalid because one of its groups was invalidated.
     func haveInvalidated(_ response: StoredResponse, of authority: String) -> Bool {
         response.groups.map { whenInvalidated($0, of: authority) != nil } ?? false
     }
 
-    /// When a response in these groups became out of date, in monotonic nanoseconds; `nil` if it has not. After several
-    /// invalidations since it was asked for, or an unknown number: when it was asked for.
+    /// When a response in these groups became invalid, in monotonic nanoseconds; `nil` if it is valid. If there were
+    /// several invalidations since it was requested, or an unknown number, the time of its request.
     func whenInvalidated(_ groups: CacheGroups, of authority: String) -> Int64? {
         state.withLock { state in
             if state.everythingBefore >= groups.requestTime { return groups.requestTime }

@@ -5,18 +5,19 @@ import Logging
 import Telemetry
 import Upstream
 
-/// What a loop tells the operator in the diagnostics log, with a limit per second for each kind. On its loop.
+/// One loop's messages to the operator in the diagnostics log, with a limit per second for each kind. Confined to its
+/// loop.
 final class Notices {
     private enum Kind: Hashable {
         case malformed, timeout
-        /// One of each upstream: that one fails hides nothing of another.
+        /// One kind for each upstream, so that failures of one upstream do not suppress messages about another.
         case upstream(String)
-        /// Likewise.
+        /// One kind for each upstream, as `upstream`.
         case connection(String)
         case server, accept, capacity, memory
         case bound(String)
 
-        /// What was suppressed.
+        /// The name of the kind in a message about suppressed ones.
         var description: String {
             switch self {
             case .malformed: "malformed requests"
@@ -31,7 +32,8 @@ final class Notices {
             }
         }
 
-        /// What a client did wrong is for whoever looks for it: anybody can cause any amount of it.
+        /// Errors of clients are below `warning`: only some operators look for them, and any client can cause any
+        /// number of them.
         var level: Logger.Level {
             switch self {
             case .connection: .debug
@@ -47,12 +49,12 @@ final class Notices {
     private let loop: EventLoop
     private let log: Logger
     private let shared: SharedState
-    /// What this loop has told, or has seen that another one has.
+    /// The removed fields that this loop has reported, or knows another loop to have reported.
     private var toldFields = ToldFields()
-    /// Nanoseconds.
+    /// The interval of the limit, in nanoseconds.
     private static let interval: Int64 = 1_000_000_000
     private var limit = RateLimitedNotice<Kind>(limit: Notices.mostPerSecond, interval: UInt64(Notices.interval))
-    /// Whether a timer is set that reports what was suppressed, should no more come.
+    /// Whether a timer is set that reports suppressed messages in case no further message of their kind arrives.
     private var willTellRest = false
 
     init(loop: EventLoop, shared: SharedState) {
@@ -74,7 +76,7 @@ final class Notices {
         write(.upstream(upstream), "upstream \(upstream) failed for \(request.summary): \(error)")
     }
 
-    /// What this loop finds of a server, if no other loop has found it before.
+    /// Reports a change of a server's state, unless another loop has reported it already.
     func serverChanged(_ origin: Origin, _ server: UpstreamServer, _ news: ServerNews) {
         let upstream = origin.settings
         switch news {
@@ -107,7 +109,8 @@ final class Notices {
         }
     }
 
-    /// For whoever looks into how an origin treats connections. Formats nothing unless that is logged.
+    /// Reports an opened or closed upstream connection at `debug`, to analyze how an origin treats connections. Formats
+    /// no text unless `debug` is logged.
     func connectionChanged(of origin: Origin, to address: SocketAddress, _ news: ConnectionNews) {
         guard log.logLevel <= .debug else { return }
         let upstream = origin.settings.name
@@ -123,7 +126,7 @@ final class Notices {
         }
     }
 
-    /// Bodies have no room: requests get 503, or what `coalescing.when-exceeded` says.
+    /// Reports that there is no memory for bodies: requests get 503, or the action of `coalescing.when-exceeded`.
     func overloaded(_ shared: SharedState) {
         write(
             .memory,
@@ -131,24 +134,26 @@ final class Notices {
         )
     }
 
-    /// A request reached a bound of its upstream's fetches, and nothing can stand in.
+    /// Reports that a request reached a bound of its upstream's fetches, and that no stored response can be sent
+    /// instead.
     func refused(_ request: ClientRequest, at bound: StaticString) {
         let upstream = request.route.origin.settings.name
         write(.bound(upstream), "upstream \(upstream): answered 503 (\(bound)) for \(request.summary)")
     }
 
-    /// An origin does not get these fields of a request. Told once of each field of a network of peers, over all loops:
-    /// who set up a proxy before this one reads it then, and no client can fill the log.
+    /// Reports that these fields of a request are not forwarded to the origin. Each field is reported once per network
+    /// of peers, over all loops: enough for the operator of a proxy in front of this one to notice it, and no client
+    /// can fill the log.
     func removed(_ fields: [RemovedField], from request: ClientRequest) {
-        // Most often a trusted proxy said what we say ourselves.
+        // Mostly empty: a trusted proxy usually sends the same fields as this proxy.
         guard !fields.isEmpty else { return }
         let address = request.clientAddress
-        // None for a Unix socket.
+        // `nil` for a Unix socket.
         let network = IPAddress(address.span).map { PeerNetwork(around: $0) }
         let new = fields.filter { !toldFields.has($0, from: network) }
         guard !new.isEmpty else { return }
         let now = UInt64(loop.now)
-        // Those that may not be written now are told of with a later request.
+        // Fields that may not be reported now are reported with a later request.
         guard let told = shared.toldFields.withLock({ $0.tell(new, from: network, at: now) }) else { return }
         for field in new { toldFields.add(field, from: network) }
         guard !told.isEmpty else { return }

@@ -4,27 +4,27 @@ import Libevent
 import Storage
 import Telemetry
 
-/// What remains of a request: counts, latencies, and a line in the access log. No text is formatted here.
+/// Records each finished request: counters, latencies, and a record for the access log. Formats no text.
 ///
-/// One per worker, on its loop.
+/// One per worker, confined to its loop.
 final class Recorder {
-    /// The `detail` of what the end of the program cut off.
+    /// The `detail` of a request that the end of the program aborted.
     static let shutdown: StaticString = "shutdown"
-    /// The `detail` of a request that kept others waiting (`coalescing.min-shared-rate`).
+    /// The `detail` of a request whose client held up others (`coalescing.min-shared-rate`).
     static let heldUpOthers: StaticString = "held-up-others"
 
     let metrics: LoopMetrics
     let latency = LatencyRecorder()
     /// Proxies whose `X-Forwarded-For` is believed, under the current settings.
     var trustedProxies: TrustedProxies
-    /// The program ends, and cuts off what is still under way.
+    /// Whether the program is ending and aborts the requests in progress.
     var isCuttingOff = false
     private let loop: EventLoop
     private let feed: AccessLogFeed?
-    /// `feed`'s, held here to spare a retain.
+    /// The buffer of `feed`, held here to avoid a retain.
     private let buffer: AccessLogBuffer?
 
-    /// - Parameter feed: of the access log; `nil` without one.
+    /// - Parameter feed: `nil` if there is no access log.
     init(loop: EventLoop, metrics: LoopMetrics, feed: AccessLogFeed?, trustedProxies: TrustedProxies) {
         self.trustedProxies = trustedProxies
         self.loop = loop
@@ -33,7 +33,7 @@ final class Recorder {
         buffer = feed?.buffer
     }
 
-    /// The worker ends: from now on records go to the access log at once.
+    /// The worker ends: from now on each record is handed to the access log at once.
     func finish() { feed?.finish() }
 
     func record(
@@ -67,11 +67,11 @@ final class Recorder {
             detail: (isCutOff(sent) ? Self.shutdown : "").bytes)
     }
 
-    /// Whether the end of the program is why it ends.
+    /// Whether the end of the program has aborted this response.
     func isCutOff(_ sent: SentResponse) -> Bool { sent.isAborted && isCuttingOff }
 
-    /// A hit, while its head still stands in the buffer.
-    @inline(__always) // In the only place where a hit is recorded.
+    /// Records a hit while the request's head is still in the buffer.
+    @inline(__always) // Has only one caller.
     func recordHit(
         _ sent: SentResponse, of head: RequestHead, _ fields: FieldView, on route: Route, client: Span<UInt8>
     ) {
@@ -81,7 +81,7 @@ final class Recorder {
         append(record, head, fields, client: client, isProxied: sent.isProxied)
     }
 
-    /// What became of a response that was given to the store.
+    /// Counts the outcome of storing a response.
     func count(_ outcome: StoreOutcome) {
         let result: StoreResult =
             switch outcome {
@@ -128,7 +128,7 @@ final class Recorder {
             if !named.isEmpty { client = named }
         }
         let bytes = fields.bytes
-        // Without a name for the buffer, which would be retained.
+        // Not through a local constant, which would retain the buffer.
         let outcome = buffer?.append(
             record, client: client, method: bytes.extracting(head.methodRange.range),
             host: bytes.extracting(head.authority.range),
@@ -138,7 +138,7 @@ final class Recorder {
         if let outcome, outcome != .kept { feed?.noteAppended(outcome) }
     }
 
-    /// What was refused before its head could be read.
+    /// Appends a request that was refused before its head could be parsed.
     private func appendUnread(_ record: TransactionRecord, client: ByteSlice) {
         let outcome = buffer?.append(record, client: client.span, method: Span(), host: Span(), target: Span())
         if let outcome, outcome != .kept { feed?.noteAppended(outcome) }

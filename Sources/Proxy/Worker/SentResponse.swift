@@ -1,17 +1,17 @@
 import HTTPSemantics
 
-/// What a client was sent in response to one request, and when, in nanoseconds of the loop's clock.
+/// The response that a client was sent to one request, and its times in nanoseconds of the loop's clock.
 struct SentResponse {
-    /// `nil`: the connection ended before any of it went out.
+    /// `nil` if the connection ended before any byte of the response was sent.
     let status: Status?
-    /// Whether it was cut off, or the client had left, before its end.
+    /// Whether the response was cut off, or the client left, before its end.
     let isAborted: Bool
-    /// When the request's first byte came; 0: in this iteration of the loop.
+    /// When the request's first byte was read; 0: in this iteration of the loop.
     let began: Int64
-    /// When the response's first byte went out; 0: none did.
+    /// When the response's first byte was sent; 0: none was.
     let firstByte: Int64
-    /// Bytes of the content.
+    /// Bytes of content that were sent.
     let bodyBytes: UInt64
-    /// Whether who asked is a proxy that tells for whom it asks (`TrustedProxies`).
+    /// Whether the peer is a trusted proxy, which names its client (`TrustedProxies`).
     let isProxied: Bool
 }

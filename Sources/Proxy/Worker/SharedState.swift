@@ -4,15 +4,15 @@ import Storage
 import Synchronization
 import Upstream
 
-/// What all loops share: the store, the budget, the names, and a few counters. Everything in it is either immutable or
-/// guards itself.
+/// The state that all loops share: the store, the memory budget, the resolved names, and a few counters. Every member
+/// is immutable or synchronizes its own accesses.
 final class SharedState: Sendable {
     let store: ResponseStore
     let budget: MemoryBudget
     let log: Logger
     let storage: StorageSettings
     let keyHash: KeyedHash
-    /// What responses said about their paths' queries (No-Vary-Search).
+    /// The `No-Vary-Search` rules of paths, learnt from responses.
     let variations: SearchVariations
     let names: NameResolution
     let groups = GroupInvalidations()
@@ -23,9 +23,9 @@ final class SharedState: Sendable {
     /// Open client connections over all loops.
     let connections = Atomic<Int>(0)
     private let operations = Atomic<UInt64>(0)
-    /// Of which removed fields the operator was told.
+    /// The removed fields that were reported to the operator.
     let toldFields = Guarded(ToldFields.Record())
-    /// Added to by each worker as it ends.
+    /// Each worker adds its counts when it ends.
     let drained = Guarded(DrainReport())
 
     init(_ storage: StorageSettings, log: Logger) {
@@ -44,12 +44,12 @@ final class SharedState: Sendable {
         store = ResponseStore(settings: storage, budget: budget)
     }
 
-    /// All that may have fetches in flight, also those of replaced settings. Set before any loop has the settings with
-    /// a new one.
+    /// All origins that may have fetches in flight, also origins of replaced settings. A new origin is added before any
+    /// loop has the settings with it.
     var origins: [Origin] { liveOrigins.withLock { $0 } }
 
-    /// - Parameter change: gives the origins that there are from now on. The list is emptied first, so that `change`
-    ///   can see which origins nobody else retains.
+    /// - Parameter change: returns the new list of origins. The list is emptied first, so that `change` can see which
+    ///   origins have no other reference.
     func changeOrigins(_ change: () -> [Origin]) {
         liveOrigins.withLock { origins in
             origins = []
@@ -57,43 +57,43 @@ final class SharedState: Sendable {
         }
     }
 
-    /// A number for an operation, never 0.
+    /// The number of a new operation, never 0.
     func nextOperation() -> UInt64 { operations.wrappingAdd(1, ordering: .relaxed).newValue }
 
-    /// Bytes of bodies that are on their way, or evicted while somebody reads them.
+    /// Bytes of bodies that are in flight, or were evicted while clients read them.
     var inFlightBytes: Int { max(0, budget.used - store.bytes) }
 
-    /// Whether bodies in use take their share, and the windows' reserve, and there is nothing left to borrow: nothing
-    /// new is fetched until some are done.
+    /// Whether bodies in use take all of their share and of the windows' reserve, so that none is left to borrow. No
+    /// new fetch begins until some of these bodies are done.
     var isOverloaded: Bool { store.room < min(Self.smallestLoan, storage.windowReserve / 2) }
 
-    /// Whether what is read from an origin may have to wait outside the budget, so that little should be read at once:
-    /// somebody waits for memory, before whom nobody else gets any, or there is less than one read may bring.
+    /// Whether bytes read from an origin may have to wait outside the budget, so that reads should be small: another
+    /// fetch waits for memory, and gets it first, or less memory is left than one read may take.
     var isMemoryShort: Bool { !memoryLine.isEmpty || store.room < UpstreamPools.bufferSize }
 
-    /// Bytes: a body of a few pieces.
+    /// Bytes of a body of a few pieces.
     private static let smallestLoan = 256 << 10
 
-    /// Whether bodies on their way leave room for the content of requests that is read ahead: that takes no more than
-    /// half of their share, so that clients who send slowly leave the rest to what others ask for, and nothing of what
-    /// is reserved for windows.
+    /// Whether bodies in flight leave room to read the content of requests ahead. Such content takes no more than half
+    /// of the share of bodies in use, so that slow uploads leave the other half for responses, and takes none of the
+    /// windows' reserve.
     func hasRoomAhead(for bytes: Int) -> Bool {
         inFlightBytes + bytes <= storage.inUseLimit / 2 && store.mayKeepWhole(bytes)
     }
 
-    /// Reserves `bytes` of the budget for content that is read ahead, at the expense of what is stored; or nothing, and
-    /// answers `false`.
+    /// Reserves `bytes` of the budget for content that is read ahead, evicting stored responses if necessary. Returns
+    /// `false`, and reserves nothing, if there is no room.
     func reserveAhead(_ bytes: Int) -> Bool {
         guard hasRoomAhead(for: bytes) else { return false }
         while !budget.reserve(bytes) {
-            // Another loop may take what this makes free.
+            // Retry, since another loop may take the memory just evicted.
             guard store.makeRoom(bytes: bytes) else { return false }
         }
         return true
     }
 
-    /// What a body that is not kept whole may retain for its slowest reader: less when memory runs short, so that many
-    /// slow readers of large responses cannot take all of it.
+    /// Bytes that a body which is not kept whole may retain for its slowest reader: fewer when memory is short, so that
+    /// many slow readers of large responses cannot take all of it.
     var streamingWindow: Int {
         budget.inUse > storage.inUseLimit / 2
             ? min(storage.streamingWindow, GrowingBody.smallestWindow) : storage.streamingWindow

@@ -3,21 +3,21 @@ import HTTPSemantics
 import Libevent
 import Telemetry
 
-/// The peers that are taken for one where the operator is told something once.
+/// A network of peers that counts as one peer in notices that are written once.
 typealias PeerNetwork = AddressBlock
 
 extension PeerNetwork {
-    /// What one holder of addresses mostly has at least.
+    /// The smallest network that one holder of addresses mostly has.
     init(around address: IPAddress) { self.init(around: address, ipv4Bits: 24, ipv6Bits: 48) }
 }
 
-/// Of which removed fields of which networks of peers the operator was told (`Notices.removed`). A value, of one loop, or
-/// of all under a lock. Bounded: clients choose the names, and some have many addresses.
+/// The removed fields that were reported to the operator, for each network of peers (`Notices.removed`). A value, owned
+/// by one loop, or shared by all under a lock. Bounded: clients choose the names, and some have many addresses.
 struct ToldFields: Sendable {
-    /// With more networks than these, the one that was there first is forgotten.
+    /// The most networks; a further one replaces the oldest.
     static let mostNetworks = 1024
-    /// Of a network no more is told than of this many fields, and of this many odd names beside them: a client can make up
-    /// any number of those.
+    /// The most fields reported of one network, and the most odd names besides: a client can make up any number of
+    /// names.
     static let (mostFields, mostOddNames) = (32, 8)
 
     /// Hashes of names in lower case.
@@ -27,11 +27,11 @@ struct ToldFields: Sendable {
     }
 
     private var told: [PeerNetwork?: Told] = [:]
-    /// The networks, in the order in which they came; when it is full, the next one's place is that of the first.
+    /// The networks in the order in which they were added; a ring once it is full, with the oldest at `next`.
     private var networks: [PeerNetwork?] = []
     private var next = 0
 
-    /// Whether nothing need be told of this field: it was told, or enough others were.
+    /// Whether this field need not be reported: it was reported, or the network has reached its limit.
     func has(_ field: RemovedField, from network: PeerNetwork?) -> Bool {
         guard let told = told[network] else { return false }
         let hash = Self.hash(of: field.name)
@@ -40,7 +40,7 @@ struct ToldFields: Sendable {
             : told.names.count >= Self.mostFields || told.names.contains(hash)
     }
 
-    /// Notes that it was told. Nothing changes if `has` it.
+    /// Notes that the field was reported. No effect if `has` returns true for it.
     mutating func add(_ field: RemovedField, from network: PeerNetwork?) {
         guard !has(field, from: network) else { return }
         if told[network] == nil {
@@ -67,23 +67,23 @@ struct ToldFields: Sendable {
         return hash.value
     }
 
-    /// What all loops have told, and how often one of them may.
+    /// The fields that all loops have reported, with the limit of notices per minute.
     struct Record: Sendable {
         private enum Kind: Hashable { case removed }
 
-        /// Notices in a minute: clients with addresses of many networks may want to fill the log.
+        /// The most notices in a minute: clients with addresses in many networks may try to fill the log.
         static let mostPerMinute = 10
 
         private var told = ToldFields()
         private var limit = RateLimitedNotice<Kind>(limit: mostPerMinute, interval: 60_000_000_000)
 
         /// - Parameter now: monotonic nanoseconds.
-        /// - Returns: those that are to be told now, none of them a second time; `nil` if that must wait.
+        /// - Returns: the fields to report now, each only once; `nil` if the report must wait.
         mutating func tell(_ fields: [RemovedField], from network: PeerNetwork?, at now: UInt64) -> [RemovedField]? {
             let new = fields.filter { !told.has($0, from: network) }
             if new.isEmpty { return [] }
             guard case .write = limit.admit(.removed, at: now) else { return nil }
-            // Several lines may have one name.
+            // Several field lines may have the same name.
             return new.filter { field in
                 defer { told.add(field, from: network) }
                 return !told.has(field, from: network)
@@ -99,7 +99,7 @@ struct ToldFields: Sendable {
     /// - Parameters:
     ///   - fields: not empty.
     ///   - peer: as text.
-    ///   - isTrusted: whether it is a trusted proxy.
+    ///   - isTrusted: whether the peer is a trusted proxy.
     static func notice(of fields: [RemovedField], from peer: String, in network: PeerNetwork?, isTrusted: Bool)
         -> String
     {
@@ -128,7 +128,7 @@ struct ToldFields: Sendable {
 }
 
 extension RemovedField {
-    /// Whether a client may have made its name up.
+    /// Whether the client may have made up the field's name.
     fileprivate var isOdd: Bool {
         switch reason {
         case .oddName, .trailer: true

@@ -1,37 +1,38 @@
 import Bytes
 import Libevent
 
-/// Clients that got an answer before anything of them was read: there is no room for them.
+/// Clients that got a response before any byte from them was read, because there is no room for them.
 ///
-/// If such a connection is closed at once, the kernel answers what the client sends, or has sent, with a reset, which may
-/// take the answer away from it (RFC 9112 §9.6). So only our half is closed, and what comes is dropped until the client
-/// closes its own, for a bounded time and of a bounded number.
+/// If such a connection were closed at once, the kernel would answer the client's request with a reset, which may erase
+/// the response before the client reads it (RFC 9112 §9.6). So only the sending side is shut, and received bytes are
+/// dropped until the client closes its side. The time and the number of such connections are bounded.
 ///
 /// Owned by the loop's `ClientConnections`, confined to its loop.
 final class TurnedAwayClients {
-    /// How long they have to read the answer, in nanoseconds: a few round trips.
+    /// How long a client has to read the response, in nanoseconds: a few round trips.
     private static let patience: Int64 = 1_000_000_000
-    /// Each holds a descriptor, of which there are few when there is no room. Those beyond are closed at once.
+    /// The most of these connections; further ones are closed at once. Each holds a descriptor, and there are few when
+    /// there is no room.
     private static let most = 16
 
     private var clients: [ObjectIdentifier: TurnedAwayClient] = [:]
-    /// The buffer that all of them are read into.
+    /// The buffer into which all of these connections are read.
     private let dropped = ByteBuffer(capacity: 4096)
 
-    /// The answer has been written to `client`: ends its connection.
+    /// Ends the connection of `client`, to which the response has been written.
     func end(_ client: TurnedAwayClient) {
         guard clients.count < Self.most else { return client.close() }
         clients[ObjectIdentifier(client)] = client
         client.linger(for: Self.patience, into: dropped) { [unowned self] in clients[ObjectIdentifier($0)] = nil }
     }
 
-    /// Ends all of them now.
+    /// Ends all of these connections now.
     func cut() {
         for client in Array(clients.values) { client.end() }
     }
 }
 
-/// One of them. Its owner lets go of it when it ends.
+/// The connection of one such client. Its owner releases it when it ends.
 final class TurnedAwayClient: Socket {
     private var dropped: ByteBuffer?
     private var onEnd: (TurnedAwayClient) -> Void = { _ in }

@@ -1,26 +1,28 @@
 import Bytes
 import Libevent
 
-/// One of many that are due at the same time, and can be served now or in a later turn.
+/// One of many objects that are due at the same time, and may be served now or in a later turn.
 protocol TurnTaker: AnyObject {
-    /// Serves this taker now. Called on the loop; also if it has left meanwhile.
+    /// Serves this taker now. Called on the loop; also if the taker no longer needs the turn.
     func turnCame()
 }
 
-/// Serves crowds in turns: when thousands of waiters get their response at once, the loop's other clients are served in
-/// between.
+/// Serves many waiters in turns: when thousands of waiters get their response at once, the loop serves its other
+/// clients between two turns.
 ///
-/// Confined to its loop. The first of an iteration are served on the spot, so that ordinary traffic is not put off.
+/// Confined to its loop. The first takers of an iteration are served at once, so that ordinary traffic is not deferred.
 final class Turns {
-    /// Served before the loop's other work: some 150 µs of it.
+    /// Takers served in one turn, before the loop's other work: they take some 150 µs.
     static let turn = 8
 
     private let loop: EventLoop
-    /// Complete turns, in order; those before `next` have been served. The last one, `filling`, is not complete yet.
+    /// Complete turns, in order; the turns before `next` have been served. The turn after the last of them is
+    /// `filling`, which is not complete yet.
     private var full: [[any TurnTaker]] = []
     private var next = 0
     private let filling = Exclusive<[any TurnTaker]>([])
-    /// Whether a later turn is scheduled: until it has come, nobody goes before those who wait for it.
+    /// Whether a later turn is scheduled. Until it has run, no taker is served at once, ahead of the takers that wait
+    /// for it.
     private var isWaiting = false
     private var served = 0
     /// Takers that are served at the end of this iteration.
@@ -29,12 +31,13 @@ final class Turns {
 
     init(loop: EventLoop) { self.loop = loop }
 
-    /// Serves it on the spot, or in a later turn.
+    /// Serves the taker at once, or in a later turn.
     func serve(_ taker: any TurnTaker) {
         if takeTurn() { taker.turnCame() } else { put(taker) }
     }
 
-    /// Whether the caller may be served on the spot, which is counted; if not, it is to be `put` off.
+    /// Whether the caller may be served at once, which is then counted; if not, the caller must `put` itself into a
+    /// later turn.
     func takeTurn() -> Bool {
         guard !isWaiting, served < Self.turn else { return false }
         hookOnce()
@@ -42,7 +45,7 @@ final class Turns {
         return true
     }
 
-    /// Serves it when all sockets that are ready in this iteration have been read.
+    /// Serves the taker when all sockets that are ready in this iteration have been read.
     func putSoon(_ taker: any TurnTaker) {
         hookOnce()
         soon.use { $0.append(taker) }
@@ -70,7 +73,7 @@ final class Turns {
         if !isDone { hookOnce() }
     }
 
-    /// Serves it in a later turn.
+    /// Serves the taker in a later turn.
     func put(_ taker: any TurnTaker) {
         let turn = filling.use { filling -> [any TurnTaker]? in
             filling.append(taker)
@@ -84,7 +87,8 @@ final class Turns {
         if !isWaiting { goOnLater() }
     }
 
-    /// Gives it a turn to itself, behind those who wait now: it serves up to `turn` of its own there.
+    /// Gives the taker a turn of its own, behind the takers that wait now. In it, the taker serves up to `turn` waiters
+    /// itself.
     func putAlone(_ taker: any TurnTaker) {
         var turn: [any TurnTaker] = []
         filling.use { swap(&turn, &$0) }
@@ -93,7 +97,7 @@ final class Turns {
         if !isWaiting { goOnLater() }
     }
 
-    /// Runs `job` in a later turn, behind those who wait now.
+    /// Runs `job` in a later turn, behind the takers that wait now.
     func put(_ job: @escaping () -> Void) { put(Job(job)) }
 
     private final class Job: TurnTaker {
@@ -110,12 +114,12 @@ final class Turns {
         if !isWaiting { letGo() }
     }
 
-    /// The loop ends: no later turn comes, and nobody is held for one.
+    /// The loop ends and runs no later turn: releases all waiting takers.
     private func letGo() {
         let former = (full, filling.use { $0 })
         (full, next) = ([], 0)
         filling.use { $0 = [] }
-        // Let go of here, not while it is changed: that may put somebody.
+        // Release the takers here, not while `filling` is being changed: a `deinit` may call `put`.
         withExtendedLifetime(former) {}
     }
 

@@ -3,18 +3,18 @@ import Libevent
 import Telemetry
 import Upstream
 
-/// One loop's connections to origins: a pool for each origin of the settings, made when it is first asked for.
+/// One loop's connections to origins: a pool for each origin of the settings, made at its first use.
 ///
 /// Owned by its worker, confined to its loop.
 final class UpstreamPools {
-    /// What one read of a response takes at most, in bytes: half the window of a body that is not kept, so that its
-    /// readers take one read while the next one comes.
+    /// The most bytes that one read of a response takes: half the window of a body that is not kept whole, so that its
+    /// readers take the bytes of one read while the next one arrives.
     static let bufferSize = 128 << 10
-    /// Unused buffers for responses kept.
+    /// The most unused buffers for responses that are kept.
     static let keptBuffers = 32
 
     private let loop: EventLoop
-    /// The index of the worker, so that each begins with another server.
+    /// The index of the worker. Each worker begins with a different server.
     private let index: Int
     private let resolver: Resolver
     private let names: NameResolution
@@ -24,9 +24,9 @@ final class UpstreamPools {
     private let notices: Notices
     /// The origins of the current settings.
     private var origins: [Origin]
-    /// Each pool with its origin, so that no other gets the same identity.
+    /// Each pool with its origin, whose `ObjectIdentifier` no other origin can get while it is held here.
     private var pools: [ObjectIdentifier: (origin: Origin, pool: UpstreamPool)] = [:]
-    /// The one asked for last, which most requests want.
+    /// The pool used last, which most requests need.
     private var latest: (origin: Origin, pool: UpstreamPool)?
 
     init(
@@ -59,14 +59,14 @@ final class UpstreamPools {
         if origins.contains(where: { $0 === origin }) {
             pools[id] = (origin, pool)
         } else {
-            // For a request that is still on its way by a route that was dropped.
+            // The origin belongs to replaced settings: a request still has one of their routes.
             pool.retire()
         }
         return pool
     }
 
-    /// New settings: the pools of origins that are still among them stay. Names are looked up anew, and connections to
-    /// addresses that they no longer have are not used again.
+    /// Applies new settings. The pools of origins that are in them stay. Names are resolved again, and connections to
+    /// addresses that a name no longer has are not reused.
     func change(to origins: [Origin]) {
         resolver.readFilesAgain()
         names.forget(at: loop.now)
@@ -80,12 +80,12 @@ final class UpstreamPools {
         }
     }
 
-    /// How this loop finds the servers of the origins it has asked.
+    /// The states of the servers, as this loop sees them, of the origins to which it has sent requests.
     var serverStates: [(origin: Origin, servers: [ServerState])] {
         pools.values.map { ($0.origin, $0.pool.serverStates) }
     }
 
-    /// The loop is going away: none of its connections is kept any more.
+    /// The loop ends: none of its upstream connections is kept any longer.
     func retire() {
         for entry in pools.values { entry.pool.retire() }
     }

@@ -6,27 +6,27 @@ extension Worker {
     /// RFC 9110 §10.2.1.
     private static let allow: StaticString = "Allow: GET, HEAD, POST, PUT, DELETE, OPTIONS, PATCH\r\n"
 
-    /// A request whose `Via` or `CDN-Loop` has our name this often runs in a loop. Not at the first: proxies in a row
-    /// may share the default name.
+    /// A request whose `Via` or `CDN-Loop` has this proxy's name this often is in a loop. One occurrence does not prove
+    /// a loop: proxies in a row may share the default name.
     static let visitsThatAreALoop = 4
 
-    /// What becomes of a request that is not refused.
+    /// The result for a request that is not refused.
     enum Admission {
         case admitted(ClientRequest)
-        /// The request ends here, with an answer of our own that is no error.
+        /// The request ends here, with a response by this proxy that is no error.
         case answered(OwnAnswer, on: Route)
     }
 
-    /// What is refused or answered before anything is looked up, and where the rest goes.
-    /// - Parameter known: the route, where it was found on the hot path and `keys` still holds the request's key.
-    /// - Throws: the answer to a request that is refused.
+    /// Refuses or answers some requests before any look-up, and finds the route of all others.
+    /// - Parameter known: the route, if it was found on the hot path and `keys` still holds the request's key.
+    /// - Throws: the response to a request that is refused.
     func admit(
         _ head: RequestHead, _ fields: HeadBlock, on known: Route?, from sender: ClientRequest.Sender
     ) throws(OwnAnswer) -> Admission {
         let view = fields.view
         switch head.method {
         case .connect, .trace:
-            // CONNECT is for forward proxies; TRACE would show what we added (RFC 9110 §9.3.8).
+            // CONNECT is for forward proxies; TRACE would disclose the fields that this proxy adds (RFC 9110 §9.3.8).
             throw OwnAnswer(.methodNotAllowed, "This method is not served here.", extraFields: Self.allow)
         case .get, .head, .post, .put, .delete, .options, .patch, .otherSafe, .otherIdempotent, .other:
             break
@@ -41,7 +41,7 @@ extension Worker {
         }
         let scheme = ClientScheme(of: view, isFromTrustedProxy: sender.isTrustedProxy && loopSettings.trustsProxies)
         let route = if let known { known } else { try findRoute(head, view, scheme) }
-        // RFC 9110 §7.6.2: then we are the final recipient.
+        // RFC 9110 §7.6.2: with `Max-Forwards: 0` this proxy is the final recipient.
         if head.method == .options, view.maxForwards == 0 {
             return .answered(OwnAnswer(.ok, "This is a proxy.", extraFields: Self.allow), on: route)
         }
@@ -57,10 +57,11 @@ extension Worker {
 
     private func findRoute(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme) throws(OwnAnswer) -> Route
     {
-        // RFC 9110 §7.4: a request for another scheme's resource must not be answered with ours of the same name.
+        // RFC 9110 §7.4: a request for a resource of another scheme must not be answered with the http resource of the
+        // same name.
         let target = head.target
         if target.form == .absolute {
-            // A proxy that terminates TLS may write what it was asked for, or what it asks for.
+            // A proxy that terminates TLS may write the scheme of the request it received, or of the request it sends.
             let name = fields.bytes.extracting(target.scheme.range)
             guard name.isEqualIgnoringCase(to: "http") || name.isEqualIgnoringCase(to: scheme.name) else {
                 throw OwnAnswer(.misdirectedRequest, "Only http URLs are served here.")

@@ -4,16 +4,16 @@ import Libevent
 import Storage
 import Upstream
 
-/// What requests and their fetches ask of their worker.
+/// The services of a worker for requests and their fetches.
 extension Worker {
     func fetches(of request: ClientRequest) -> OperationQueueManager<FetchKey> { request.route.origin.fetches }
 
-    @inline(never) // As those in `Worker`: inlined, `pools` would be retained.
+    @inline(never) // As the accessors in `Worker`: inlined, `pools` would be retained.
     func pool(for route: Route) -> UpstreamPool { pools.pool(of: route.origin) }
 
     /// - Parameters:
-    ///   - leader: is told what concerns nobody else.
-    ///   - content: what is here of the request's content, if it was read ahead.
+    ///   - leader: gets the events that only the request that started the fetch needs.
+    ///   - content: the request's content as far as it was read ahead; `nil` if it was not.
     func makeFetch(
         _ request: ClientRequest, _ plan: FetchPlan, leader: (any FetchLeader)?, content: OutgoingContent? = nil
     ) -> FetchOperation {
@@ -22,18 +22,20 @@ extension Worker {
             work: LoopOwned(Fetch(request, plan: plan, worker: self, leader: leader, content: content), on: loop))
         guard plan.isShared else { return operation }
         operation.waiterLimit = settings.coalescing.maxWaiters
-        // Before it has begun there is nothing to finish (`Fetch.begin`).
+        // A fetch that has not begun has no response to finish, so it is cancelled when its last client leaves, unless
+        // it is a refresh. `Fetch.begin` sets the configured policy.
         operation.lastLeavePolicy = plan.isRefresh ? .goOn : .cancel
         return operation
     }
 
-    /// Fetches anew what is served stale, for nobody in particular (RFC 5861 §3): it neither delays nor dies with the
-    /// request. Not while memory is used up, which others wait for.
-    /// - Parameter resource: what was seen at look-up. Where it is another by now, somebody refreshed or forgot it.
+    /// Revalidates a response that is served stale, in the background (RFC 5861 §3): the fetch neither delays the
+    /// request nor ends with it. Not while memory is used up, since other requests wait for it.
+    /// - Parameter resource: the resource found at look-up. If the store has another one by now, the response was
+    ///   refreshed or removed, and there is no fetch.
     func refresh(_ stored: StoredResponse, _ resource: CachedResource?, for served: ClientRequest) {
         guard !isOverloaded else { return }
-        // What is stored for all was fetched without `Authorization`; what a refresh with it brings could not be shared
-        // (RFC 9111 §3.5).
+        // A response stored for all clients was fetched without `Authorization`; the response to a refresh with it
+        // could not be shared (RFC 9111 §3.5).
         let request =
             served.hasAuthorization && !stored.facts.contains(.allowsAuthorized)
             ? served.anonymous : served
@@ -45,7 +47,7 @@ extension Worker {
             make: { makeFetch(request, plan, leader: nil) })
     }
 
-    /// Lets `crowd` be joined from now on; until the end of this iteration if nobody does.
+    /// Lets requests join `crowd` from now on; only until the end of this iteration if none does.
     func offer(_ crowd: Crowd) {
         self.crowd = crowd
         loop.atIterationEnd { [self] in

@@ -4,11 +4,12 @@ import Libevent
 import Storage
 
 extension Worker {
-    /// An unsafe request succeeded (RFC 9111 §4.4): what is stored for its target, and for the targets of the same
-    /// origin that its response names, is used no more; nor is what is on its way for them shared or stored as if it
-    /// came afterwards.
-    /// - Parameter generation: of the request's own fetch.
-    /// - Returns: the generation under which its answer may be stored, if it is one that may (see `ResponseStore`).
+    /// Invalidates stored responses after a successful unsafe request (RFC 9111 §4.4): responses for its target, and
+    /// for the targets of the same origin that its response names. Fetches in flight for these targets are no longer
+    /// shared, and their responses are not stored as if they had been requested afterwards.
+    /// - Parameter generation: the generation of the request's own fetch.
+    /// - Returns: the generation under which the response to this request may be stored; `nil` if it may not be (see
+    ///   `ResponseStore`).
     func invalidate(
         _ request: ClientRequest, answeredBy response: FieldView, status: Status, after generation: Generation
     ) -> Generation? {
@@ -28,7 +29,8 @@ extension Worker {
             let route = loopSettings.route(url.head, urlFields.view)
             url.write(to: keys, route.key, as: fields.view)
             let key = keys.key()
-            // Once is enough, and a second time would keep out the request's own answer.
+            // The request's own key is invalidated already; a second invalidation would prevent the storing of its own
+            // response.
             guard key != request.sentKey else { continue }
             shared.store.invalidate(key)
             invalidateWhatElse(isUnder: key)
@@ -36,12 +38,13 @@ extension Worker {
         return next
     }
 
-    /// - Parameter key: as sent; invalidated in the store before. In this order: whoever learns a variation afterwards
-    ///   finds the key invalidated (`Placement.chooseStoreKey`).
+    /// - Parameter key: the key of the URL as sent, which the caller has invalidated in the store. The order matters: a
+    ///   fetch that learns a variation afterwards finds the key invalidated (`Placement.chooseStoreKey`).
     private func invalidateWhatElse(isUnder key: CacheKey) {
         let sent = key.bytes
         shared.variations.noteInvalidation(of: sent.span)
-        // What is in flight for the URL may be at another origin than the request: a reload may have come in between.
+        // Fetches in flight for the URL may be at another origin than the request, if the settings were reloaded
+        // meanwhile.
         let origins = shared.origins
         for origin in origins { origin.closeFetches(of: key) }
         for variation in shared.variations.all(for: sent.span) {

@@ -2,13 +2,12 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// The key by which a request is looked up once its path's queries are known to differ in what does not matter
-/// (No-Vary-Search).
+/// Choosing the key under which a request is looked up, once its path has a `No-Vary-Search` rule.
 extension Worker {
-    /// `request` under the key that fits what is known now. The same object where nothing is.
+    /// `request` under the key that the rules known now give. The same object if there is no rule for its path.
     ///
-    /// What is stored for the very URL goes first (`ResponseFacts.goesBefore`), as in the draft ('Caching'): it may be
-    /// older than what is known, or say otherwise.
+    /// A response stored for the exact URL is preferred (`ResponseFacts.goesBefore`), as in the draft ('Caching'): it
+    /// may be older than the rule, or have another one.
     func keyed(_ request: ClientRequest) -> ClientRequest {
         let sent = request.sentKey.bytes
         guard request.method == .get || request.method == .head, let variation = variations.latest(for: sent.span)
@@ -19,7 +18,7 @@ extension Worker {
         return request.under(goesBySentKey(request, ratherThan: key) ? request.sentKey : key, variation)
     }
 
-    /// Whether a variation of the request's path became the latest since its key was chosen.
+    /// Whether the latest variation of the request's path has changed since its key was chosen.
     func hasLearnt(about request: ClientRequest) -> Bool {
         let sent = request.sentKey.bytes
         return variations.latest(for: sent.span) !== request.variation
@@ -34,15 +33,15 @@ extension Worker {
         {
             return true
         }
-        // Whether the last response under `key` was not for all who asked there.
+        // Whether the last response under `key`, which several URLs share, was not for all of these URLs.
         guard resource?.leadsToOwnURL(at: now) == true else { return false }
         return common?.isFresh(for: directives, at: now) != true
     }
 }
 
 extension ResponseFacts {
-    /// Whether what is stored for a URL alone goes before what is stored for it and others: while it is fresh, and
-    /// where it is more recent (RFC 9111 §4).
+    /// Whether a response stored for one URL alone is preferred over a response stored for several equivalent URLs:
+    /// while it is fresh, or if it is more recent (RFC 9111 §4).
     func goesBefore(_ common: ResponseFacts?, for directives: RequestDirectives, at now: Moment) -> Bool {
         isFresh(for: directives, at: now) || common.map(isMoreRecent) ?? false
     }

@@ -4,13 +4,13 @@ import Libevent
 import Storage
 import Telemetry
 
-/// One loop's share of the proxy: its listeners, its clients, its connections to origins, and what they work with.
-/// Everything here lives on the loop's thread.
+/// One loop's share of the proxy: its listeners, its clients, its connections to origins, and the objects that they
+/// share. Confined to the loop's thread.
 final class Worker {
-    /// How long a body waits for memory before it looks again, in nanoseconds.
+    /// The interval at which a body that waits for memory checks for it, in nanoseconds.
     static let memoryRetryInterval: Int64 = 50_000_000
-    /// For how long a response's head waits for memory for its content, in nanoseconds: in a burst others have it for
-    /// about a second.
+    /// How long a response's head waits for memory for its content, in nanoseconds: in a burst, other bodies hold the
+    /// memory for about a second.
     static let headPatience: Int64 = 2_000_000_000
 
     /// This worker's place among the workers.
@@ -18,7 +18,7 @@ final class Worker {
     let loop: EventLoop
     let deadlines: DeadlineWheel
     let shared: SharedState
-    // Also in `shared`; held here to spare a retain.
+    // Also in `shared`; held here to avoid a retain.
     private let store: ResponseStore
     let variations: SearchVariations
     private let groups: GroupInvalidations
@@ -31,28 +31,29 @@ final class Worker {
     let pools: UpstreamPools
     private let clients: ClientConnections
 
-    // What one client after another uses.
+    // Objects that one client after another uses.
     let keys: KeyWriter
     private let contexts: ReadContexts
-    /// Where heads are put together, of responses and of requests to origins, and small bodies behind them.
+    /// The buffer in which the heads of responses and of requests to origins are composed, with small bodies behind
+    /// them.
     let scratch = ByteBuffer(capacity: 32 << 10)
     let gatherList = GatherList()
 
     private(set) var loopSettings: LoopSettings
     private(set) var hitPath: HitPath
     let round: ServingRound
-    // Also in `loopSettings`; held here to spare a retain.
+    // Also in `loopSettings`; held here to avoid a retain.
     private(set) var timeouts: ClientTimeouts
     private(set) var mostRequests: Int
 
-    /// Whether a connection may outlive the request it is at.
+    /// Whether client connections persist after their current request.
     private(set) var keepsConnections = true
-    /// The crowd that the next similar request will join.
+    /// The crowd that the next plain request for the same fetch joins.
     var crowd: Crowd?
 
     /// - Parameters:
-    ///   - loopSettings: of which it makes a copy.
-    ///   - accessLog: `nil` without one.
+    ///   - loopSettings: the settings, of which the worker makes a copy.
+    ///   - accessLog: `nil` if there is no access log.
     init(
         index: Int, on loop: EventLoop, shared: SharedState, loopSettings: LoopSettings, metrics: LoopMetrics,
         accessLog: AccessLog?
@@ -91,38 +92,39 @@ final class Worker {
     var settings: ProxySettings { loopSettings.settings }
     var storage: StorageSettings { shared.storage }
 
-    // What is reached through two objects is retained at each use (docs/decisions.md, CPU). So what is used often is
-    // reached through one, by a call that is not inlined.
+    // An object reached through two others is retained at each use (docs/decisions.md, CPU). So frequently used members
+    // have an accessor here that is not inlined.
 
     /// Nanoseconds of the loop's clock.
     var now: Int64 { @inline(never) get { loop.now } }
     var moment: Moment { @inline(never) get { Moment(monotonic: loop.now, wall: loop.wallClockSeconds) } }
 
-    /// What is known under the request's key.
+    /// The resource stored under the request's key.
     @inline(never)
     func resource(for request: ClientRequest) -> CachedResource? { store.resource(request.key) }
 
-    /// What is to be done for a request, by what is known under its key.
+    /// The decision for a request, made from the resource under its key.
     @inline(never)
     func lookUp(_ request: ClientRequest, in resource: CachedResource?, sharing: Lookup.FetchSharing) -> Lookup.Outcome
     {
         Lookup(request: request, resource: resource, groups: groups, now: moment, sharing: sharing).outcome
     }
 
-    /// What is stored now and may be sent in the place of an answer that the origin does not give (RFC 9111 §4.2.4).
+    /// The stored response that may be sent in place of the response that the origin fails to give (RFC 9111 §4.2.4).
     @inline(never)
     func standIn(for request: ClientRequest, on failure: OriginFailure) -> StoredResponse? {
-        // Which queries matter may have been learnt since.
+        // A `No-Vary-Search` rule may have been learnt since the request's key was chosen.
         let request = keyed(request)
         let resource = store.resource(request.key)
         return Lookup(request: request, resource: resource, groups: groups, now: moment, sharing: .shared)
             .standIn(on: failure)
     }
 
-    /// Whether nothing new is fetched until some of the bodies on their way are done.
+    /// Whether no new fetch begins until some of the bodies in use are done.
     var isOverloaded: Bool { @inline(never) get { shared.isOverloaded } }
 
-    /// Generations of all keys that the response might be stored under, taken before the origin is asked.
+    /// The generations of all keys under which the response might be stored, taken before the request is sent to the
+    /// origin.
     @inline(never)
     func generations(for request: ClientRequest) -> (ofKey: Generation, ofSentKey: Generation, ofPath: InvalidationMark)
     {
@@ -133,22 +135,22 @@ final class Worker {
         )
     }
 
-    /// Serves a client that has been read, together with others.
+    /// Serves a client whose bytes were read, in the next round with other clients.
     @inline(never)
     func serveInRound(_ client: ClientConnection) { round.add(client) }
 
     /// Whether the round being served has several members.
     var sharesRound: Bool { @inline(never) get { round.isShared } }
 
-    /// Sends what is held back for the client.
+    /// Sends the pending hits of the client.
     @inline(never)
     func sendHits(of client: ClientConnection) { round.sendShare(of: client) }
 
-    /// Serves it when all sockets that are ready have been read.
+    /// Serves the transaction when all sockets that are ready have been read.
     @inline(never)
     func serveSoon(_ transaction: Transaction) { turns.putSoon(transaction) }
 
-    /// What remains of a request whose response is out, or will not be.
+    /// Records a request whose response is sent or aborted.
     @inline(never)
     func record(_ sent: SentResponse, of transaction: Transaction, client: ByteSlice) {
         let (head, fetched) = (transaction.request.sharedHead, transaction.fetched)
@@ -171,12 +173,12 @@ final class Worker {
 
     // MARK: Life
 
-    /// Accepts at `target` from now on; gives the address with the port that was chosen.
+    /// Accepts connections at `target` from now on. Returns the address with the port that the kernel chose.
     func listen(at target: ListenTarget) throws(ListenError) -> SocketAddress {
         try clients.listen(at: target, for: self)
     }
 
-    /// - Parameter settings: of which it makes a copy.
+    /// - Parameter settings: the new settings, of which the worker makes a copy.
     func apply(_ settings: LoopSettings) {
         let new = settings.copy(countingIn: metrics)
         loopSettings = new
@@ -191,16 +193,17 @@ final class Worker {
         crowd = nil
     }
 
-    /// Ends connections after the request they are at from now on; those that are idle stay until `drain`.
+    /// Closes each connection after its current request from now on; idle connections stay open until `drain`.
     func stopPersisting() { keepsConnections = false }
 
-    /// Accepts no more, ends connections after the request they are at, and calls `whenEmpty` once none is left.
+    /// Accepts no more connections, closes each connection after its current request, and calls `whenEmpty` once none
+    /// is left.
     func drain(whenEmpty: @escaping () -> Void) {
         stopPersisting()
         clients.drain(for: self, whenEmpty: whenEmpty)
     }
 
-    /// Everything will be cut off: counts what is there.
+    /// Counts the requests and tunnels that are about to be aborted.
     func reportCutOff() {
         recorder.isCuttingOff = true
         clients.reportCutOff()
@@ -208,13 +211,13 @@ final class Worker {
 
     /// Ends every connection now.
     func cut() {
-        // The loop may have been stopped before it came to that.
+        // The loop may have been stopped before it ran the posted `reportCutOff`.
         reportCutOff()
         clients.cut()
         pools.retire()
         recorder.finish()
     }
 
-    /// - Parameter wasIdle: whether no request was under way on it.
+    /// - Parameter wasIdle: whether it had no request in progress.
     func ended(_ connection: ClientConnection, wasIdle: Bool) { clients.ended(connection, wasIdle: wasIdle) }
 }
