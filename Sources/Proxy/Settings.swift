@@ -42,7 +42,7 @@ public struct ClientSettings: Sendable, Equatable {
     public var maxHeadSize = 32 << 10
     /// Field lines of a request, as most servers allow; more gets 431.
     public var maxFieldLines = 100
-    /// Bytes of a request target, above the 8 000 that RFC 9112 §3 asks for; more gets 414.
+    /// Bytes of a request target, above the 8,000 that RFC 9112 §3 recommends as a minimum; more gets 414.
     public var maxTargetLength = 8 << 10
     /// Bytes of a request's content; more gets 413. `nil`: no limit, since large content is streamed.
     public var maxBodySize: Int?

@@ -152,7 +152,7 @@ extension ClientConnection {
         transaction.look()
     }
 
-    // MARK: Answers of our own
+    // MARK: Responses made by this proxy
 
     func refuse(_ error: MessageSyntaxError) {
         worker.metrics.add(.malformedRequests)

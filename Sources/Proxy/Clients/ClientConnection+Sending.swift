@@ -83,7 +83,8 @@ extension ClientConnection: TransactionClient {
 
     /// One hit was sent completely, or several in one write.
     /// - Parameters:
-    ///   - isLast: the client sends nothing more (RFC 9112 §9.6), so nothing unread can turn the close into a reset.
+    ///   - isLast: the client sends no more requests (RFC 9112 §9.6), so no unread bytes can turn the close into a
+    ///     reset.
     ///   - mayPersist: whether the connection may persist after it.
     func hitSent(isLast: Bool, keepsAlive mayPersist: Bool) {
         input.answered()
@@ -152,7 +153,7 @@ extension ClientConnection: TransactionClient {
             responseEnded(bodyBytes: delivery.bodyBytesSent, isAborted: false)
         case .blocked:
             armWrite()
-            // A body that grew is no progress of a client that takes nothing: keep its deadline.
+            // The body may have grown, but a client that takes no byte makes no progress: keep its deadline.
             if sent > 0 || deadline.waitsFor != .send { awaitTaking(of: delivery) }
         case .starved:
             disarmWrite()
@@ -266,7 +267,7 @@ extension ClientConnection: TransactionClient {
 }
 
 extension ClientConnection: TurnTaker {
-    /// The body grew.
+    /// The body has grown or ended: send more.
     func turnCame() {
         if phase == .serving { pump() }
     }

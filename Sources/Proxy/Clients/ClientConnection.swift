@@ -16,10 +16,10 @@ import Upstream
 ///    │    └──→ serving ─response sent, content read→ reading
 ///    │            ├─upgraded→ tunnelling ─either side ends→ closed
 ///    │            ├─response sent, connection not kept→ lingering ─peer closes, or time→ closed
-///    │            └─peer gone, takes nothing for too long→ closed
+///    │            └─peer gone, or takes no byte for too long→ closed
 ///    ├─hit sent in part, bad head, 408→ serving  (without a transaction)
 ///    └─end of stream, idle too long→ closed
-/// serving ─an answer of our own takes the transaction's place→ serving;  any ─end→ closed
+/// serving ─a response made by this proxy replaces the transaction's→ serving;  any ─end→ closed
 /// ```
 ///
 /// The owner of each part of the state is the only one that writes it. This table shows in which phases each part is
@@ -30,7 +30,7 @@ import Upstream
 /// | here | `phase`, `deadline` | always | always | always | always |
 /// | here | `transaction` | | one of them | | |
 /// | `ResponseOutput` | `answered` | | one of them | | |
-/// | `ResponseOutput` | `interims`, then `delivery` | | until all of it is out | | |
+/// | `ResponseOutput` | `interims`, then `delivery` | | until sent completely | | |
 /// | `RequestInput` | `context` | reading a head | reading content or the next head | | dropping bytes |
 /// | `RequestInput` | `content` | | until it is in | | |
 /// | `ServingRound` | a place | from reading to its round | | | |
@@ -210,7 +210,7 @@ final class ClientConnection: Socket {
         input.ended()
         stopReading()
         guard phase == .serving, input.content == nil, !hasLostPeer else { return end() }
-        // A response under way is written until the client takes nothing for `send-timeout`.
+        // A response in progress is written until the client takes no byte for `send-timeout`.
         if deadline.waitsFor != .send { awaitResponse() }
     }
 
@@ -321,9 +321,9 @@ final class ClientConnection: Socket {
     /// only shortly for its first.
     func drain() {
         output.beLast()
-        // Requests that have come already are answered: left unread, they would turn the close into a reset.
+        // Requests that have arrived already are answered: left unread, they would turn the close into a reset.
         if phase == .reading, receive() { proceed() }
-        // A head that has begun still has its time to become complete (`head-timeout`).
+        // A partly received head still has `head-timeout` to become complete.
         guard phase == .reading, !input.hasBegunHead else { return }
         // A client that has had a response knows that a persistent connection may close at any time, and retries its
         // request on another one (RFC 9112 §9.3.1).

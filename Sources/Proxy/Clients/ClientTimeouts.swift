@@ -6,7 +6,7 @@ import Libevent
 struct ClientTimeouts: Sendable {
     let head: Int64
     let idle: Int64
-    /// For the next byte of a request's content, at most.
+    /// The most time for the next byte of a request's content.
     let content: Int64
     /// How much time a byte of content adds; `nil`: it resets the time to `content`.
     private let perContentByte: Int64?

@@ -10,7 +10,7 @@ final class ContentReader {
         /// Content at this range of the input; the first `consumed` bytes of the input are decoded.
         case piece(Range<Int>, consumed: Int)
         case end(trailers: ByteSlice?, consumed: Int)
-        /// More than the limit.
+        /// The content is larger than the limit.
         case tooLarge
         /// Enough pieces for now: the loop has other work.
         case turnIsOver

@@ -18,7 +18,7 @@ struct RequestInput {
     /// When the first byte of the current request was read (nanoseconds of the loop's clock); 0 before, and if it was
     /// read in this iteration together with an earlier request.
     private(set) var requestBegan: Int64 = 0
-    /// Whether the client has closed its half.
+    /// Whether the client has shut its sending side.
     private(set) var hasEnded = false
     /// Whether `serve` is taking requests from the buffer, which must not be returned meanwhile.
     private(set) var isBeingTaken = false

@@ -7,9 +7,9 @@ import Bytes
 /// code, so accesses need no exclusivity check at run time (docs/decisions.md, CPU).
 ///
 /// ```
-/// nothing ─1xx→ interims ─kernel takes them→ nothing
+/// empty ───1xx→ interims ─kernel takes them→ empty
 ///    │             └─head, behind them→ delivery
-///    └─head→ delivery ─all of it is with the kernel→ nothing
+///    └─head→ delivery ─kernel has taken all of it→ empty
 /// ```
 struct ResponseOutput {
     // 32 bits each, to keep idle connections small.
@@ -44,7 +44,7 @@ struct ResponseOutput {
     mutating func logWhenOut(_ request: AnsweredRequest) { answered = request }
     mutating func logged() { answered = nil }
 
-    // MARK: Hits that are held back
+    // MARK: Pending hits
 
     /// The range of the pending hits in the buffer of their round; `nil` if none is pending.
     var heldHits: Range<Int>? { heldTo == 0 ? nil : Int(heldFrom)..<Int(heldTo) }

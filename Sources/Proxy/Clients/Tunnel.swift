@@ -18,7 +18,7 @@ final class Tunnel: TunnelEnd {
     /// One direction of the tunnel.
     ///
     /// ```
-    /// open ─its sender ends→ ended ─all of it is out→ shut
+    /// open ─end of stream read→ ended ─its buffer is sent→ shut
     /// ```
     private enum Direction { case open, ended, shut }
 

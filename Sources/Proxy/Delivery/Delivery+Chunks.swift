@@ -9,8 +9,8 @@ extension Delivery {
     /// before it uses the data.
     ///
     /// ```
-    /// between ─bytes→ open ─its data and its end are out→ between
-    ///    └─the body's end→ last;   open ─its end, and a part of the last chunk, are out→ last
+    /// between ─bytes→ open ─its data and its CRLF are sent→ between
+    ///    └─the body's end→ last;   open ─its CRLF and a part of the last chunk are sent→ last
     /// ```
     enum Chunks {
         /// Every chunk whose size was written is sent.

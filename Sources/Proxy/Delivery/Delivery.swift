@@ -8,10 +8,10 @@ import Storage
 /// byte, so gathering bytes (`prepare`) and accounting for sent ones (`account`) are two steps.
 ///
 /// ```
-/// prepare ─something to send→ write ─all of it went→ account ─→ prepare
-///    │                          ├─some or nothing went→ account ─→ blocked
+/// prepare ─something to send→ write ─all bytes sent→ account ─→ prepare
+///    │                          ├─some or none sent→ account ─→ blocked
 ///    │                          └─the connection is broken→ peerGone
-///    └─nothing to send→ the source's end: prepare the next source; or done, starved, cutOff
+///    └─no bytes to send→ the source's end: prepare the next source; or done, starved, cutOff
 /// ```
 final class Delivery {
     enum Outcome: Equatable {

@@ -12,7 +12,7 @@ final class KeyWriter {
     let bytes = ByteBuffer(capacity: 512)
     private let spare = ByteBuffer(capacity: 512)
     private let hash: KeyedHash
-    /// The hash of the key written last, once asked for.
+    /// The hash of the key written last; `nil` until `hashed()` computes it.
     private var hashOfBytes: UInt64?
     private let parameters = QueryParameters()
     /// The authority of the key in `bytes`, as it was sent, and its scheme.

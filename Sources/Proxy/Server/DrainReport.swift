@@ -1,6 +1,6 @@
 /// How the requests and tunnels ended that were in progress when the proxy began to drain.
 public struct DrainReport: Sendable, Equatable {
-    /// Requests and tunnels that ended by themselves.
+    /// Requests and tunnels that ended without being aborted.
     public var ended = 0
     /// Requests aborted at the end.
     public var cutRequests = 0

@@ -43,7 +43,7 @@ final class Notices {
         }
     }
 
-    /// Messages of one kind per second and loop.
+    /// The most messages of one kind per second and loop.
     private static let mostPerSecond = 5
 
     private let loop: EventLoop
@@ -145,7 +145,7 @@ final class Notices {
     /// of peers, over all loops: enough for the operator of a proxy in front of this one to notice it, and no client
     /// can fill the log.
     func removed(_ fields: [RemovedField], from request: ClientRequest) {
-        // Mostly empty: a trusted proxy usually sends the same fields as this proxy.
+        // Usually empty although field lines were replaced: a trusted proxy mostly sends the same values as this proxy.
         guard !fields.isEmpty else { return }
         let address = request.clientAddress
         // `nil` for a Unix socket.

@@ -15,7 +15,7 @@ final class Recorder {
 
     let metrics: LoopMetrics
     let latency = LatencyRecorder()
-    /// Proxies whose `X-Forwarded-For` is believed, under the current settings.
+    /// The trusted proxies of the current settings, whose `X-Forwarded-For` names the client.
     var trustedProxies: TrustedProxies
     /// Whether the program is ending and aborts the requests in progress.
     var isCuttingOff = false
