@@ -14,7 +14,7 @@ extension ClientConnection {
                 event = try reader.next(in: buffer.span)
             } catch {
                 // The response may have begun already, so an error response is possible only before its first byte. The
-                // bytes after a malformed chunk cannot be trusted.
+                // bytes after malformed content cannot be trusted.
                 if output.firstByteSent == 0, output.delivery == nil { return refuse(error) }
                 return end()
             }

@@ -178,7 +178,8 @@ extension ClientConnection {
 
     /// Sends a response made by this proxy to a request without a transaction.
     /// - Parameters:
-    ///   - head: the request's head; `nil` if it is malformed.
+    ///   - head: the request's head; `nil` if it is malformed or incomplete. Then `method` is the request's method, if
+    ///     known.
     ///   - route: `nil` for a refusal.
     private func respondWithoutTransaction(
         _ answer: OwnAnswer, _ verdict: Verdict, to head: RequestHead?, _ fields: HeadBlock?, on route: Route? = nil,
