@@ -1,5 +1,5 @@
-/// The hash of bytes that come one after another (FNV-1a): on the way to the whole, that of each beginning is there as
-/// well. For tables whose contents are the operator's own: whoever asks cannot make them slower.
+/// The hash of bytes that are added one after another (FNV-1a). Before the last byte, `value` is the hash of the beginning
+/// added so far. For tables whose contents come from the operator: a client that asks cannot make them slower.
 public struct RunningHash: Sendable {
     /// The hash of the bytes so far.
     @inlinable public var value: UInt64 { state }
@@ -24,14 +24,13 @@ public struct RunningHash: Sendable {
     }
 }
 
-/// Byte strings, found by their hash in a time that does not depend on how many there are. Made once, with the settings,
-/// and never changed; a look allocates nothing. What is compared, and how, is the caller's: the same bytes, or bytes that
-/// mean the same.
+/// Byte strings, found by their hash in a time that does not depend on their number. Made once, with the settings, and
+/// never changed; a look-up allocates nothing. The caller compares: two strings may have the same bytes, or mean the same.
 ///
-/// The strings stand one behind another in memory of its own, so that a look retains nothing that other threads use.
+/// The strings stand one behind another in one array, so that a look-up retains no object that other threads use.
 public struct ByteIndex: Sendable, Equatable {
-    /// The number of an entry and 1; 0 where there is none. At least twice as many as entries, a power of two: what has
-    /// its place taken stands in the next that is free.
+    /// The number of an entry plus 1; 0 in a free slot. There are at least twice as many slots as entries, and their number
+    /// is a power of two. An entry whose slot is taken stands in the next free one.
     @usableFromInline let slots: [UInt32]
     @usableFromInline let hashes: [UInt64]
     @usableFromInline let bytes: [UInt8]
