@@ -159,6 +159,12 @@ public final class ResponseStore: Sendable {
         _ former: StoredResponse, by response: StoredResponse, under key: CacheKey, generation: Generation,
         isConfirmed: Bool
     ) -> StoreOutcome {
+        // A 304 may add fields with which the response would not have been stored. Parts together may be larger than one
+        // object: an update that adds nothing leaves them.
+        guard response.objectSize <= max(settings.objectLimit, former.objectSize) else {
+            drop(former, of: key)
+            return .tooLarge
+        }
         let response = response.packed(under: key)
         return change(key, reserving: cost(of: response)) { shard in
             guard !self.wasInvalidated(key, since: generation, shard) else { return .outdated }

@@ -180,6 +180,19 @@ import Testing
         }
     }
 
+    @Test func `a stored response that a 304 makes too large is stored no more`() throws {
+        try scenario(.maxObjectSize(4_096)) { origin, proxy in
+            origin.on("/x") { request in
+                request["if-none-match"] == nil
+                    ? [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"x\"", body: "x")]
+                    : [.answer(304, Self.fresh, "ETag: \"x\"", "X-Long: " + String(repeating: "a", count: 8_000))]
+            }
+            let told = try (0..<3).map { _ in try Told(proxy.get("/x")) }
+            #expect(told.map(\.status) == [200, 304, 200])
+            #expect(told.map(\.isStored) == [true, false, true])
+        }
+    }
+
     @Test func `what outgrew the bound is said to be stored once it has been`() throws {
         try scenario(.maxObjectSize(100_000)) { origin, proxy in
             origin.on("/x") { request in
