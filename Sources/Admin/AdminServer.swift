@@ -1,12 +1,12 @@
-public import Libevent
-public import Proxy
+package import Libevent
+package import Proxy
 
 /// The admin listener: health, metrics, status and purges, on the control loop and away from the clients.
 ///
 /// Owned by its creator, confined to its loop. A connection gets one response and is closed.
-public final class AdminServer {
+package final class AdminServer {
     /// The maximum number of simultaneous connections: enough for a scrape and a few people.
-    public static let maxConnections = 64
+    package static let maxConnections = 64
     /// The time, in nanoseconds, within which a request must arrive whole, and then a response must be accepted by its
     /// client. Between the two there is no deadline.
     static let requestTimeout: Int64 = 10_000_000_000
@@ -26,7 +26,7 @@ public final class AdminServer {
     private var connections: [AdminConnection] = []
 
     /// The address of the listener, with the actual port.
-    public let address: SocketAddress
+    package let address: SocketAddress
 
     /// Listens at `address`, on `loop`, which is the server's control loop.
     /// - Parameters:
@@ -36,7 +36,7 @@ public final class AdminServer {
     ///   - onCrowd: called when another connection comes while `maxConnections` are open, at most once a minute.
     ///   - onPurge: called with a line that says which URLs were purged, and how many responses.
     /// - Throws: if the listener cannot listen at `address`.
-    public init(
+    package init(
         at address: SocketAddress, _ settings: AdminSettings, from inherited: [InheritedListener],
         of server: ProxyServer, version: String, on loop: EventLoop,
         onRefusal: @escaping (String) -> Void, onCrowd: @escaping () -> Void, onPurge: @escaping (String) -> Void
@@ -62,10 +62,10 @@ public final class AdminServer {
     }
 
     /// Notes for the pages that the settings were read again: they are in use now, or there was a mistake in them.
-    public func reloaded(succeeded: Bool) { pages.reloaded(succeeded: succeeded) }
+    package func reloaded(succeeded: Bool) { pages.reloaded(succeeded: succeeded) }
 
     /// Stops accepting, and ends the open connections.
-    public func close() {
+    package func close() {
         listener = nil
         for connection in connections { connection.end() }
     }

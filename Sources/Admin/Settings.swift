@@ -1,19 +1,19 @@
-public import Libevent
+package import Libevent
 
 /// The address of the admin listener, and its permissions.
-public struct AdminSettings: Sendable, Equatable {
+package struct AdminSettings: Sendable, Equatable {
     /// The maximum number of purges in one request. One walk through the store serves all prefixes.
-    public static let maxPurges = 100
+    package static let maxPurges = 100
     /// The maximum number of bytes of a request's content.
-    public static let maxContent = 64 << 10
+    package static let maxContent = 64 << 10
 
     /// `nil`: no admin listener. The default is for this machine only: every client that reaches the listener may
     /// purge, if `allowsPurging`.
-    public var address: SocketAddress? = .ipv4(.loopback, port: 8081)
+    package var address: SocketAddress? = .ipv4(.loopback, port: 8081)
     /// Permissions of a Unix socket: its owner and group.
-    public var socketMode: UInt32 = 0o660
+    package var socketMode: UInt32 = 0o660
     /// Whether stored responses may be purged through the listener.
-    public var allowsPurging = true
+    package var allowsPurging = true
 
-    public init() {}
+    package init() {}
 }

@@ -1,11 +1,11 @@
 /// Turns the text of a configuration file into settings.
-public enum Configuration {
+package enum Configuration {
     /// Reads `text`, a YAML document. A key that is not in the text keeps its default. No I/O.
     /// - Parameters:
     ///   - path: the file's name, for the mistakes.
     ///   - flags: the flags that override the file.
     /// - Returns: the settings, or all mistakes in the order of the file.
-    public static func load(text: String, path: String, overriddenBy flags: Overrides = Overrides()) -> Result<
+    package static func load(text: String, path: String, overriddenBy flags: Overrides = Overrides()) -> Result<
         Settings, Mistakes
     > {
         if let message = encodingMistake(in: text) {
@@ -68,7 +68,7 @@ public enum Configuration {
 }
 
 /// All mistakes in one file; never empty.
-public struct Mistakes: Error, Equatable, Sendable {
+package struct Mistakes: Error, Equatable, Sendable {
     /// The mistakes in the order of the file; at least one.
-    public let all: [Mistake]
+    package let all: [Mistake]
 }

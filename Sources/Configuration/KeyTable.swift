@@ -310,9 +310,9 @@ enum KeyTable {
 
 extension ScalarSyntax where Value == Int {
     /// The syntax of `--workers`, too.
-    public static var workers: Self { integer(0...1024) }
+    package static var workers: Self { integer(0...1024) }
     /// The syntax of `--memory`, too.
-    public static var memory: Self { size(1 << 20...1 << 50) }
+    package static var memory: Self { size(1 << 20...1 << 50) }
     /// A power of two, since a bit mask selects the shard.
     static var shards: Self {
         let powers = (0...12).map { 1 << $0 }
@@ -332,5 +332,5 @@ extension ScalarSyntax where Value == Duration {
 
 extension ScalarSyntax where Value == LogLevel {
     /// The syntax of `--log-level`.
-    public static var logLevel: Self { word }
+    package static var logLevel: Self { word }
 }

@@ -1,28 +1,28 @@
 import Admin
-public import Libevent
+package import Libevent
 import Proxy
 import Storage
-public import Telemetry
-public import Upstream
+package import Telemetry
+package import Upstream
 
 /// The flags of the command line. Each given flag overrides the file.
-public struct Overrides: Sendable, Equatable {
+package struct Overrides: Sendable, Equatable {
     /// The listeners that replace all listeners of the file.
-    public var listeners: [SocketAddress] = []
+    package var listeners: [SocketAddress] = []
     /// The servers that replace those of the first upstream, which keeps its name and limits.
-    public var servers: [UpstreamServer] = []
-    public var admin: AdminTarget?
-    public var workers: Int?
+    package var servers: [UpstreamServer] = []
+    package var admin: AdminTarget?
+    package var workers: Int?
     /// Bytes.
-    public var memory: Int?
-    public var logLevel: LogLevel?
-    public var accessLog: AccessLogTarget?
+    package var memory: Int?
+    package var logLevel: LogLevel?
+    package var accessLog: AccessLogTarget?
 
-    public init() {}
+    package init() {}
 }
 
 /// The value of the `--admin` flag.
-public enum AdminTarget: Sendable, Equatable {
+package enum AdminTarget: Sendable, Equatable {
     case off
     case address(SocketAddress)
 
@@ -36,7 +36,7 @@ public enum AdminTarget: Sendable, Equatable {
 
 extension ScalarSyntax where Value == AdminTarget {
     /// The syntax of `--admin`: that of `admin.address` in the file.
-    public static var adminTarget: Self {
+    package static var adminTarget: Self {
         ScalarSyntax<SocketAddress?>.adminAddress.mapped(
             to: { $0.map { .address($0) } ?? .off }, from: \.address)
     }
@@ -48,7 +48,7 @@ extension ScalarSyntax where Value == SocketAddress? {
 
 extension Settings {
     /// These settings, with the values of the given flags.
-    public func overridden(by flags: Overrides) -> Settings {
+    package func overridden(by flags: Overrides) -> Settings {
         var settings = self
         if !flags.listeners.isEmpty { settings.proxy.listeners = flags.listeners }
         if !flags.servers.isEmpty {
@@ -64,7 +64,7 @@ extension Settings {
     }
 
     /// The settings without a file. They have no admin listener: none was asked for, and its default port may be taken.
-    public static var withoutFile: Settings {
+    package static var withoutFile: Settings {
         var settings = Settings()
         settings.admin.address = nil
         return settings

@@ -1,13 +1,13 @@
 import Bytes
-public import Libevent
-public import Proxy
-public import Telemetry
-public import Upstream
+package import Libevent
+package import Proxy
+package import Telemetry
+package import Upstream
 
 /// Addresses, URLs, and names that occur in messages.
 extension ScalarSyntax where Value == SocketAddress {
     /// An address to listen on: `127.0.0.1:8080`, `[::1]:8080`, `unix:/path`.
-    public static var address: Self {
+    package static var address: ScalarSyntax<SocketAddress> {
         ScalarSyntax(
             "an address with a port such as `127.0.0.1:8080` or `[::1]:8080`, or `unix:/path`", write: { "\($0)" }
         ) { text in
@@ -24,7 +24,7 @@ extension ScalarSyntax where Value == SocketAddress {
 
 extension ScalarSyntax where Value == TrustedProxy {
     /// A proxy whose statements about its clients are trusted: `10.0.0.0/8`, `::1`, `unix`.
-    public static var trustedProxy: Self {
+    package static var trustedProxy: ScalarSyntax<TrustedProxy> {
         let kind = "an address such as `127.0.0.1`, a block of them such as `10.0.0.0/8` or `fd00::/8`, or `unix`"
         return ScalarSyntax(kind, write: { if case .addresses(let block) = $0 { "\(block)" } else { "unix" } }) {
             text in
@@ -42,7 +42,7 @@ extension ScalarSyntax where Value == TrustedProxy {
 
 extension ScalarSyntax where Value == UpstreamServer {
     /// A server of an upstream: `http://host:port`, or `unix:/path`.
-    public static var server: Self {
+    package static var server: ScalarSyntax<UpstreamServer> {
         ScalarSyntax("a URL such as `http://127.0.0.1:9000`, or `unix:/path`", write: { "\($0)" }) { text in
             if text.hasPrefix("unix:") { return socket(text) }
             if text.lowercased().hasPrefix("https://") {
@@ -97,7 +97,7 @@ extension ScalarSyntax where Value == UpstreamServer {
 
 extension ScalarSyntax where Value == AccessLogTarget {
     /// The access log's target: `off`, `stdout` or a path.
-    public static var accessLogTarget: Self {
+    package static var accessLogTarget: ScalarSyntax<AccessLogTarget> {
         ScalarSyntax(
             "`off`, `stdout`, or a path such as `/var/log/coalesced/access.log`", words: ["off", "stdout"],
             write: { target in

@@ -1,5 +1,5 @@
 /// The syntax of a single value in the file and in flags: parses a text and writes a value.
-public struct ScalarSyntax<Value: Sendable>: Sendable {
+package struct ScalarSyntax<Value: Sendable>: Sendable {
     enum Parsed {
         case value(Value)
         case malformed
@@ -32,7 +32,7 @@ public struct ScalarSyntax<Value: Sendable>: Sendable {
 
     /// The value of `text`. For flags.
     /// - Throws: a description of the mistake, with advice.
-    public func value(of text: String) throws(ValueMistake) -> Value {
+    package func value(of text: String) throws(ValueMistake) -> Value {
         switch parse(text) {
         case .value(let value): return value
         case .malformed:
@@ -46,7 +46,7 @@ public struct ScalarSyntax<Value: Sendable>: Sendable {
     }
 
     /// The text of `value`.
-    public func text(of value: Value) -> String { write(value) }
+    package func text(of value: Value) -> String { write(value) }
 
     private var expectation: String { range.map { "\(form) (\($0))" } ?? form }
 
@@ -84,7 +84,7 @@ public struct ScalarSyntax<Value: Sendable>: Sendable {
 }
 
 /// A mistake in a single value, with advice.
-public struct ValueMistake: Error, Equatable, Sendable, CustomStringConvertible {
+package struct ValueMistake: Error, Equatable, Sendable, CustomStringConvertible {
     /// One sentence without the name of the key.
-    public let description: String
+    package let description: String
 }

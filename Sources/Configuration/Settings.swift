@@ -1,38 +1,38 @@
-public import Admin
+package import Admin
 import Libevent
-public import Proxy
-public import Storage
-public import Telemetry
-public import Upstream
+package import Proxy
+package import Storage
+package import Telemetry
+package import Upstream
 
 /// All settings of an operator: the result of a configuration file and the flags.
-public struct Settings: Sendable, Equatable {
+package struct Settings: Sendable, Equatable {
     /// The lowest level that the diagnostics log shows.
-    public var logLevel = LogLevel.info
-    public var proxy = ProxySettings()
-    public var storage = StorageSettings()
+    package var logLevel = LogLevel.info
+    package var proxy = ProxySettings()
+    package var storage = StorageSettings()
     /// At least one; their names differ.
-    public var upstreams = [UpstreamSettings.local]
-    public var admin = AdminSettings()
-    public var accessLog = AccessLogSettings()
+    package var upstreams = [UpstreamSettings.local]
+    package var admin = AdminSettings()
+    package var accessLog = AccessLogSettings()
     /// Whether `clients.max-connections` is in the file. An operator who wrote the key relies on its value, even if it
     /// is the default.
-    public var statesMaxConnections = false
+    package var statesMaxConnections = false
     /// Warnings about values that are valid but may not be intended, in the order of the file. For `check` and the
     /// diagnostics log.
-    public var warnings: [Mistake] = []
+    package var warnings: [Mistake] = []
 
-    public init() {}
+    package init() {}
 }
 
 /// The levels of the diagnostics log, with swift-log's names.
-public enum LogLevel: String, Sendable, CaseIterable {
+package enum LogLevel: String, Sendable, CaseIterable {
     case debug, info, notice, warning, error, critical
 }
 
 extension Settings {
     /// The mistake if clients and the admin listener have the same address, which only one of them can listen on.
-    public var listenerMistake: String? {
+    package var listenerMistake: String? {
         guard let address = admin.address,
             let taken = proxy.listeners.first(where: { $0.covers(address) || address.covers($0) })
         else { return nil }
@@ -46,7 +46,7 @@ extension Settings {
     /// The mistake if a server has the address of a client listener: each request to it would come back to this proxy.
     /// Other names and addresses of this machine are not known here; `LoopDetection` finds those loops.
     /// - Returns: the mistake, with the index of its upstream in `upstreams`.
-    public var serverMistake: (upstream: Int, message: String)? {
+    package var serverMistake: (upstream: Int, message: String)? {
         for (index, upstream) in upstreams.enumerated() {
             for server in upstream.servers {
                 guard let address = server.address,
@@ -65,7 +65,7 @@ extension Settings {
 
     /// The keys whose values differ in `new` and cannot change while the proxy runs (`Key.isReadAtStart`), in the order
     /// of the file.
-    public func keysAtStart(changedBy new: Settings) -> [String] {
+    package func keysAtStart(changedBy new: Settings) -> [String] {
         KeyTable.all.filter { $0.isReadAtStart && $0.write(self) != $0.write(new) }.map(\.name)
     }
 }

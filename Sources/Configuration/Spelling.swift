@@ -1,12 +1,12 @@
 /// Shows words that were not understood, and guesses the intended ones.
-public enum Spelling {
+package enum Spelling {
     /// The most characters of a word that are shown; enough to recognise it.
     private static let longest = 100
     /// The fewest characters of a prefix that is taken as an abbreviation, such as `err`.
     private static let shortest = 3
 
     /// `text` for a message: shortened, and with control characters escaped, since a terminal may execute them.
-    public static func shown(_ text: String) -> String {
+    package static func shown(_ text: String) -> String {
         let shown = text.prefix(longest).unicodeScalars.reduce(into: "") { shown, scalar in
             shown += scalar.properties.generalCategory == .control ? scalar.escaped(asASCII: true) : String(scalar)
         }
@@ -15,7 +15,7 @@ public enum Spelling {
 
     /// The candidate with the fewest changed letters, if they are few for the length of `word`. Otherwise the only
     /// candidate that begins with `word`.
-    public static func nearest(to word: String, among candidates: [String]) -> String? {
+    package static func nearest(to word: String, among candidates: [String]) -> String? {
         let allowed = max(1, word.count / 3)
         let best = candidates.map { (distance: distance(word.lowercased(), $0.lowercased()), word: $0) }
             .min { $0.distance < $1.distance }

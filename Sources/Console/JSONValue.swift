@@ -1,5 +1,5 @@
 /// A JSON value (RFC 8259), as the admin pages send it.
-public enum JSONValue: Equatable, Sendable {
+package enum JSONValue: Equatable, Sendable {
     case null
     case truth(Bool)
     case number(Double)
@@ -8,22 +8,22 @@ public enum JSONValue: Equatable, Sendable {
     case object([String: JSONValue])
 
     /// Reads all of `text`; `nil` if it is not one JSON text.
-    public init?(_ text: String) {
+    package init?(_ text: String) {
         var reader = JSONReader(bytes: Array(text.utf8))
         guard let value = reader.value(depth: 0), reader.isAtEnd else { return nil }
         self = value
     }
 
     /// A member of an object; `nil` for any other value.
-    public subscript(_ name: String) -> JSONValue? {
+    package subscript(_ name: String) -> JSONValue? {
         if case .object(let members) = self { members[name] } else { nil }
     }
 
-    public var string: String? { if case .string(let value) = self { value } else { nil } }
-    public var number: Double? { if case .number(let value) = self { value } else { nil } }
-    public var isTrue: Bool { self == .truth(true) }
+    package var string: String? { if case .string(let value) = self { value } else { nil } }
+    package var number: Double? { if case .number(let value) = self { value } else { nil } }
+    package var isTrue: Bool { self == .truth(true) }
     /// The elements of an array; empty for any other value.
-    public var elements: [JSONValue] { if case .array(let values) = self { values } else { [] } }
+    package var elements: [JSONValue] { if case .array(let values) = self { values } else { [] } }
 }
 
 /// Reads from the front. Every method returns `nil` if the text is not JSON.

@@ -1,5 +1,5 @@
 /// The samples of a page in Prometheus' text format.
-public struct MetricsPage: Sendable {
+package struct MetricsPage: Sendable {
     struct Sample: Equatable {
         let family: String
         let labels: [String: String]
@@ -9,7 +9,7 @@ public struct MetricsPage: Sendable {
     let samples: [Sample]
 
     /// Lines without a sample are left out.
-    public init(_ text: String) {
+    package init(_ text: String) {
         samples = text.split(separator: "\n").compactMap { line in
             guard !line.hasPrefix("#"), let space = line.lastIndex(of: " "),
                 let value = Double(line[line.index(after: space)...])

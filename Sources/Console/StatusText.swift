@@ -1,12 +1,12 @@
 /// The proxy's state, from `/status`, as text for people. Members that an older program does not report are left out.
-public enum StatusText {
+package enum StatusText {
     /// The number of fetches that are listed: the oldest ones.
     private static let listedFetches = 5
 
     /// - Parameters:
     ///   - status: the content of `/status`.
     ///   - width: the number of columns of the terminal.
-    public static func lines(_ status: JSONValue, width: Int) -> [String] {
+    package static func lines(_ status: JSONValue, width: Int) -> [String] {
         var lines = [headline(status), ""]
         func add(_ title: String, _ text: String) {
             lines.append(title + String(repeating: " ", count: max(1, 12 - title.count)) + text)

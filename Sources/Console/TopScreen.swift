@@ -1,11 +1,11 @@
 /// The contents of `/status` and `/metrics` at one moment.
-public struct TopSample: Sendable {
+package struct TopSample: Sendable {
     let status: JSONValue
     let metrics: MetricsPage
     /// In seconds of a clock that never goes back.
     let time: Double
 
-    public init(status: JSONValue, metrics: MetricsPage, time: Double) {
+    package init(status: JSONValue, metrics: MetricsPage, time: Double) {
         self.status = status
         self.metrics = metrics
         self.time = time
@@ -13,19 +13,19 @@ public struct TopSample: Sendable {
 }
 
 /// One screen of `coalesced top`: the proxy's present state, and the rates since the previous sample.
-public struct TopScreen {
+package struct TopScreen {
     let now: TopSample
     /// `nil`: there are no rates yet.
     let before: TopSample?
 
-    public init(_ now: TopSample, since before: TopSample?) {
+    package init(_ now: TopSample, since before: TopSample?) {
         self.now = now
         self.before = before
     }
 
     /// At most `rows` lines of at most `columns` characters each. If upstreams or fetches do not fit, a line gives the
     /// number of the missing ones, and upstreams with failing servers come first.
-    public func lines(columns: Int, rows: Int) -> [String] {
+    package func lines(columns: Int, rows: Int) -> [String] {
         let head = [StatusText.headline(now.status), ""] + summary + [""]
         let room = rows - head.count
         let fetches = Fetches.table(Fetches.oldestFirst(now.status)).lines

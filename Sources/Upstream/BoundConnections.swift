@@ -10,7 +10,7 @@ import Libevent
 /// ```
 /// open ─client connection ends→ closed: idle connections end at once, a connection in use after its exchange
 /// ```
-public final class BoundConnections {
+package final class BoundConnections {
     /// The most idle connections of one client connection: one to each of a few origins.
     static let most = 4
 
@@ -19,12 +19,12 @@ public final class BoundConnections {
     private var isClosed: Bool
 
     /// For a client connection that is open.
-    public init() { isClosed = false }
+    package init() { isClosed = false }
 
     private init(isClosed: Bool) { self.isClosed = isClosed }
 
     /// For a client connection that has ended.
-    public static var closed: BoundConnections { BoundConnections(isClosed: true) }
+    package static var closed: BoundConnections { BoundConnections(isClosed: true) }
 
     /// The idle connection to the origin of `pool`, if there is one and its deadline has not passed. Its age does not
     /// matter, even for a request that cannot be sent twice: a new connection would not be authenticated.
@@ -49,7 +49,7 @@ public final class BoundConnections {
     func forget(idle connection: UpstreamConnection) { idle.removeAll { $0 === connection } }
 
     /// Called when the client connection ends. A second call does nothing.
-    public func close() {
+    package func close() {
         isClosed = true
         let left = idle
         idle = []

@@ -1,5 +1,5 @@
 /// An event of a connection to an origin. Operators see from these events how the origin treats connections.
-public enum ConnectionNews: Sendable {
+package enum ConnectionNews: Sendable {
     /// The connection was established after this many nanoseconds.
     case opened(after: UInt64)
     /// The connection was closed after this many exchanges.
@@ -7,7 +7,7 @@ public enum ConnectionNews: Sendable {
 }
 
 /// Why a connection to an origin was closed.
-public enum ConnectionEnd: Sendable, CustomStringConvertible {
+package enum ConnectionEnd: Sendable, CustomStringConvertible {
     /// Between two exchanges, the server closed the connection, or sent bytes that no request had asked for.
     case byServer
     /// No request used the connection for the upstream's `idle-timeout`.
@@ -29,7 +29,7 @@ public enum ConnectionEnd: Sendable, CustomStringConvertible {
     /// The tunnel that the connection carried has ended.
     case tunnelEnded
 
-    public var description: String {
+    package var description: String {
         switch self {
         case .byServer: "the server closed it while idle, or sent what was not asked for"
         case .idleTimeout: "idle for idle-timeout"

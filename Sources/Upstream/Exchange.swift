@@ -1,4 +1,4 @@
-public import Bytes
+package import Bytes
 import Libevent
 import Telemetry
 
@@ -17,7 +17,7 @@ import Telemetry
 /// connecting ─full Unix socket→ waitingForRoom ─after a moment→ connecting
 /// any ─error→ failing ─the handler is told→ ended        any ─cancel→ ended
 /// ```
-public final class Exchange {
+package final class Exchange {
     enum State {
         case new, resolving, connecting, waitingForRoom, exchanging, failing, ended
 
@@ -37,10 +37,10 @@ public final class Exchange {
     }
 
     /// The request to send.
-    public let request: UpstreamRequest
+    package let request: UpstreamRequest
     /// The address, as text, of the server asked last, from the first attempt to connect until the response has ended;
     /// for logs.
-    public var addressText: ByteSlice { connection?.addressText ?? lastAddress ?? .empty }
+    package var addressText: ByteSlice { connection?.addressText ?? lastAddress ?? .empty }
 
     /// The interval, in nanoseconds, at which a full Unix socket is tried again: a hundredth of the usual connect
     /// timeout, and little work for hundreds of waiting exchanges.
@@ -88,7 +88,7 @@ public final class Exchange {
     ///   - owner: an idle connection of this owner is used first, and the connection that is used belongs to the owner
     ///     from then on; `nil`: the connection belongs to no client connection.
     ///   - early: content that is here already. Only the exchange adds to it from now on.
-    public init(
+    package init(
         _ request: UpstreamRequest, pool: UpstreamPool, handler: any ExchangeHandler, owner: BoundConnections? = nil,
         early: OutgoingContent? = nil
     ) {
@@ -105,13 +105,13 @@ public final class Exchange {
     }
 
     /// Begins. The handler is not called from inside this call.
-    public func start() {
+    package func start() {
         precondition(state == .new, "an exchange starts once")
         chooseServer()
     }
 
     /// Ends the exchange without another call of the handler. Closes a connection in use.
-    public func cancel() {
+    package func cancel() {
         guard state != .ended else { return }
         enter(.ended)
         endRace(wonBy: nil)
@@ -130,7 +130,7 @@ public final class Exchange {
 
     /// Sends a piece of content. The piece is held while there is no connection, or while the connection is slow.
     /// - Returns: false if enough content is held: send no more until `exchangeTakesContent`.
-    public func send(_ content: Span<UInt8>) -> Bool {
+    package func send(_ content: Span<UInt8>) -> Bool {
         guard state != .ended else { return true }
         if let connection, state == .exchanging { return connection.send(content) }
         let early = earlyContent()
@@ -139,7 +139,7 @@ public final class Exchange {
     }
 
     /// The content is complete. `trailers` are field lines without the last CRLF; only chunked content has them.
-    public func endContent(trailers: ByteSlice? = nil) {
+    package func endContent(trailers: ByteSlice? = nil) {
         guard state != .ended else { return }
         if let connection, state == .exchanging {
             connection.endContent(trailers: trailers)
@@ -161,11 +161,11 @@ public final class Exchange {
     // MARK: The response
 
     /// Resumes reading after `takenAndFull` or `refused`. A refused piece is offered again before this returns.
-    public func resume() { connection?.resumeReading() }
+    package func resume() { connection?.resumeReading() }
 
     /// To be called from inside `exchange(_:received:)`: allows the origin to send no byte of its response for so many
     /// nanoseconds, if that is more than the upstream's `no-progress-timeout`.
-    public func allowSilence(_ nanoseconds: Int64) { connection?.allowSilence(nanoseconds) }
+    package func allowSilence(_ nanoseconds: Int64) { connection?.allowSilence(nanoseconds) }
 
     // MARK: Finding a connection
 

@@ -1,8 +1,8 @@
-public import Bytes
-public import HTTPSemantics
+package import Bytes
+package import HTTPSemantics
 
 /// The handler's answer to a piece of a response body.
-public enum BodyIntake: Sendable {
+package enum BodyIntake: Sendable {
     case taken
     /// The piece was taken, but stop reading until `Exchange.resume()`.
     case takenAndFull
@@ -14,7 +14,7 @@ public enum BodyIntake: Sendable {
 /// called from inside `Exchange.start()` or `cancel()`, but `resume()`, `send(_:)` and `endContent(trailers:)` may call
 /// the handler before they return. The last call is one of `endedWith`, `upgradedTo` and `failedWith`. After
 /// `Exchange.cancel()` no call follows.
-public protocol ExchangeHandler: AnyObject {
+package protocol ExchangeHandler: AnyObject {
     /// An interim response (RFC 9110 §15.2), 100 included.
     func exchange(_ exchange: Exchange, interim head: borrowing ReceivedHead)
     /// The final response's head; its framing says which body follows.
@@ -34,14 +34,14 @@ public protocol ExchangeHandler: AnyObject {
 }
 
 /// A response head in the connection's buffer; only valid during the call.
-public struct ReceivedHead: ~Escapable {
+package struct ReceivedHead: ~Escapable {
     /// The status, the framing, and the options of the connection.
-    public let head: ResponseHead
+    package let head: ResponseHead
     /// The fields, in the same bytes.
-    public let fields: FieldView
+    package let fields: FieldView
     /// The content, if its length is announced and all of it has arrived; it is offered as body all the same. For a
     /// 101, all bytes that arrived behind the head; they are not offered again.
-    public let content: Span<UInt8>?
+    package let content: Span<UInt8>?
 
     @_lifetime(copy fields, copy content)
     init(_ head: ResponseHead, fields: FieldView, content: Span<UInt8>?) {

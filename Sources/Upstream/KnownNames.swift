@@ -1,4 +1,4 @@
-public import Libevent
+package import Libevent
 
 /// The addresses to which origins' names last resolved. A value; times are monotonic nanoseconds.
 ///
@@ -95,7 +95,7 @@ struct KnownNames: Sendable {
 }
 
 /// An event of a name whose addresses are known.
-public enum NameNews: Sendable, Equatable {
+package enum NameNews: Sendable, Equatable {
     /// The name cannot be looked up any more: its addresses are used all the same. Reported once, until the name is
     /// back.
     case isStale(ResolveError)

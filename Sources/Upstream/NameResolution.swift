@@ -1,6 +1,6 @@
 import Bytes
 public import Coalescing
-public import Libevent
+package import Libevent
 import Telemetry
 
 /// A loop is a callback queue: each waiter is called back on its own loop.
@@ -10,7 +10,7 @@ extension LoopHandle: CallbackQueue {}
 /// each name is looked up once.
 ///
 /// Every look-up is a `CoalescibleOperation`. The loop that asks first runs it; the others join.
-public final class NameResolution: Sendable {
+package final class NameResolution: Sendable {
     /// Callers that ask after `forget` do not join a look-up begun before it.
     private struct Question: Hashable, Sendable {
         let server: UpstreamServer
@@ -23,14 +23,14 @@ public final class NameResolution: Sendable {
     private let onNews: @Sendable (_ host: String, NameNews) -> Void
 
     /// Knows no name at first. All loops share one object.
-    public init(onNews: @escaping @Sendable (_ host: String, NameNews) -> Void = { _, _ in }) {
+    package init(onNews: @escaping @Sendable (_ host: String, NameNews) -> Void = { _, _ in }) {
         inFlight = OperationQueueManager()
         self.onNews = onNews
     }
 
     /// Makes all names be looked up anew. If the name servers cannot be reached, the known addresses are still used.
     /// Any thread.
-    public func forget(at now: Int64) {
+    package func forget(at now: Int64) {
         names.withLock { $0.forget(at: now) }
     }
 

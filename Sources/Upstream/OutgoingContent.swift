@@ -1,4 +1,4 @@
-public import Bytes
+package import Bytes
 import HTTPSemantics
 
 /// Request content on its way to an origin, framed, until the socket takes it. An exchange may be given content that
@@ -6,7 +6,7 @@ import HTTPSemantics
 ///
 /// Confined to one loop. The memory reserved for the content is released with this object: when the last byte was sent,
 /// or when unsent content is dropped.
-public final class OutgoingContent {
+package final class OutgoingContent {
     /// The most bytes that an exchange without a connection takes; beyond that, the client waits. Enough for a form.
     static let mostEarly = 8 << 10
 
@@ -22,14 +22,14 @@ public final class OutgoingContent {
 
     /// Begins without content.
     /// - Parameter framing: the framing of the content's request.
-    public init(_ framing: UpstreamRequest.Content) { self.framing = framing }
+    package init(_ framing: UpstreamRequest.Content) { self.framing = framing }
 
     deinit {
         if let reserved { reserved.budget.release(reserved.bytes) }
     }
 
     /// Bytes that wait to be sent, framed.
-    public var count: Int { pieces.count - taken }
+    package var count: Int { pieces.count - taken }
     /// Whether all of the content was sent.
     var isSent: Bool { isEnded && count == 0 }
 
@@ -51,20 +51,20 @@ public final class OutgoingContent {
     private static let mostFraming = 32
 
     /// How many bytes of memory are lacking for a piece of `count` bytes.
-    public func lack(for count: Int) -> Int {
+    package func lack(for count: Int) -> Int {
         let needed = pieces.count + count + Self.mostFraming
         return needed <= pieces.capacity ? 0 : max(needed, 2 * pieces.capacity) - pieces.capacity
     }
 
     /// Takes the lacking memory for a piece of `count` bytes. The caller has reserved it of `budget`, which must be the
     /// same in each call.
-    public func grow(for count: Int, reservedOf budget: MemoryBudget) {
+    package func grow(for count: Int, reservedOf budget: MemoryBudget) {
         reserved = (budget, (reserved?.bytes ?? 0) + lack(for: count))
         pieces.reserve(count + Self.mostFraming)
     }
 
     /// Adds a copy of the next piece.
-    public func append(_ content: Span<UInt8>) {
+    package func append(_ content: Span<UInt8>) {
         guard !content.isEmpty else { return }
         switch framing {
         case .none:
@@ -79,7 +79,7 @@ public final class OutgoingContent {
     }
 
     /// Ends the content: no piece follows. `trailers` as in `Exchange.endContent(trailers:)`.
-    public func end(trailers: ByteSlice?) {
+    package func end(trailers: ByteSlice?) {
         guard !isEnded else { return }
         isEnded = true
         guard framing == .chunked else { return }

@@ -1,4 +1,4 @@
-public import Libevent
+package import Libevent
 
 /// The state of a server of an origin at one moment, as seen by one loop or by several.
 ///
@@ -6,31 +6,31 @@ public import Libevent
 /// (`UpstreamPool.serverStates`) and merge the answers. The loop whose verdict changed last is right, since a loop
 /// without requests since then does not know that a server is back. For the same reason, the verdict of a loop that
 /// left a server alone does not count once its cool-down is over and other loops had answers meanwhile.
-public struct ServerState: Sendable, Equatable {
+package struct ServerState: Sendable, Equatable {
     /// Whether there were fewer than `maxFailures` in a row lately. A server that is not up is left alone, if there is
     /// another.
-    public var isUp: Bool
+    package var isUp: Bool
     /// When `isUp` last changed, in nanoseconds of the monotonic clock; `nil`: never.
-    public var changedAt: Int64?
+    package var changedAt: Int64?
     /// The number of loops for which the server is not up.
-    public var failingLoops: Int
+    package var failingLoops: Int
     /// When the first such loop tries the server again, on the same clock.
-    public var nextTry: Int64?
+    package var nextTry: Int64?
     /// When the server's latest response came, on the same clock; `nil`: no response came.
     var answeredAt: Int64?
     /// For a loop that sees the server as not up, and saw its last failure at least one cool-down ago: the time of that
     /// failure. A later response on another loop outweighs the verdict.
     var outdatedBy: Int64?
     /// Connections that carry a request or a tunnel, or belong to a client connection.
-    public var inUse: Int
+    package var inUse: Int
     /// Connections kept for the next request.
-    public var idle: Int
+    package var idle: Int
     /// The addresses to which the server's name resolved; empty if it has no name, or if no request has looked it up
     /// yet.
-    public var addresses: [AddressState]
+    package var addresses: [AddressState]
 
     /// The default arguments are the state for a loop without requests to the server.
-    public init(
+    package init(
         isUp: Bool = true, changedAt: Int64? = nil, failingLoops: Int = 0, nextTry: Int64? = nil,
         answeredAt: Int64? = nil, outdatedBy: Int64? = nil, inUse: Int = 0, idle: Int = 0,
         addresses: [AddressState] = []
@@ -47,7 +47,7 @@ public struct ServerState: Sendable, Equatable {
     }
 
     /// Merges the states that several loops have of the same server.
-    public init(merging states: [ServerState]) {
+    package init(merging states: [ServerState]) {
         let answered = states.compactMap(\.answeredAt).max()
         let believed = states.filter { state in
             guard let failed = state.outdatedBy, let answered else { return true }
@@ -78,13 +78,13 @@ public struct ServerState: Sendable, Equatable {
 }
 
 /// The state of one address of a server at one moment, as seen by one loop or by several.
-public struct AddressState: Sendable, Equatable {
+package struct AddressState: Sendable, Equatable {
     /// The address with its port.
-    public let address: SocketAddress
+    package let address: SocketAddress
     /// A state like that of a server, without addresses.
-    public var state: ServerState
+    package var state: ServerState
 
-    public init(address: SocketAddress, state: ServerState) {
+    package init(address: SocketAddress, state: ServerState) {
         self.address = address
         self.state = state
     }

@@ -1,71 +1,71 @@
-public import Libevent
+package import Libevent
 
 /// One origin: its servers, and the limits and timeouts for them.
 ///
 /// Each default stands only here, with its reason. The ranges that a configuration file may choose from stand in
 /// `Configuration`.
-public struct UpstreamSettings: Sendable, Equatable {
+package struct UpstreamSettings: Sendable, Equatable {
     /// The origin's name in routes, in metrics and in the log.
-    public var name: String
+    package var name: String
     /// The origin's servers, used in turn. At least one.
-    public var servers: [UpstreamServer]
+    package var servers: [UpstreamServer]
     /// The value of `Host` in requests to the servers, with the port if it is not 80. `nil`: the host that the client
     /// asked for, since origins make links and redirections with it.
-    public var host: String?
+    package var host: String?
     /// The time until a connection is established: one lost SYN (1 s) and a second one (3 s) are forgiven.
-    public var connectTimeout: Duration = .seconds(5)
+    package var connectTimeout: Duration = .seconds(5)
     /// The time from the request's last byte, or from the latest interim response, to the end of the response's head: a
     /// caching proxy is made for slow origins.
-    public var firstByteTimeout: Duration = .seconds(60)
+    package var firstByteTimeout: Duration = .seconds(60)
     /// The time without a byte while a response arrives or a request is sent: the default of nginx and others. Origins
     /// rely on that default when they write a line now and then to keep the connection open.
-    public var noProgressTimeout: Duration = .seconds(60)
+    package var noProgressTimeout: Duration = .seconds(60)
     /// How long an unused connection is kept: below the 60 s or more after which most origins close their connections,
     /// so that reuse seldom meets a dead connection.
-    public var idleTimeout: Duration = .seconds(30)
+    package var idleTimeout: Duration = .seconds(30)
     /// The most unused connections kept per loop.
-    public var maxIdleConnections = 64
+    package var maxIdleConnections = 64
     /// The most fetches, and so connections, at a time over all loops: an ordinary origin bears so many. HAProxy
     /// (`maxconn`) also holds a slot for slow readers, but has no default limit; nginx spools to disk instead.
-    public var maxConcurrentFetches = 256
+    package var maxConcurrentFetches = 256
     /// The most fetches that wait for such a slot; the next fetch gets 503.
-    public var maxQueuedFetches = 10_000
+    package var maxQueuedFetches = 10_000
     /// Whether an idempotent request (RFC 9110 §9.2.2) is sent once more on a new connection if a reused one was dead.
     /// Also whether a safe request is sent to the next server if a new connection was closed before a response, and
     /// whether any request is sent on a new connection if a reused one took no byte of it.
-    public var retriesDeadConnection = true
+    package var retriesDeadConnection = true
     /// The longest time that a resolved name is used before it is looked up again; shorter if the name servers say so.
     /// A name may move at any time; a look-up costs little, and no request waits for it while there are connections.
-    public var resolveTTL: Duration = .seconds(30)
+    package var resolveTTL: Duration = .seconds(30)
     /// Failures in a row after which a server is left alone.
-    public var maxFailures = 3
+    package var maxFailures = 3
     /// How long a failing server is left alone.
-    public var failureCooldown: Duration = .seconds(10)
+    package var failureCooldown: Duration = .seconds(10)
     /// The most bytes of a response head: twice the limit for request heads, since origins are trusted more.
-    public var maxHeadSize = 64 << 10
+    package var maxHeadSize = 64 << 10
 
     /// - Parameter servers: at least one.
-    public init(name: String, servers: [UpstreamServer]) {
+    package init(name: String, servers: [UpstreamServer]) {
         self.name = name
         self.servers = servers
     }
 
     /// The upstream of a new installation: a server on this machine.
-    public static let local = UpstreamSettings(name: "origin", servers: [UpstreamServer(host: "127.0.0.1", port: 9000)])
+    package static let local = UpstreamSettings(name: "origin", servers: [UpstreamServer(host: "127.0.0.1", port: 9000)])
 }
 
 /// One server of an origin, addressed in plain HTTP/1.1.
-public enum UpstreamServer: Sendable, Hashable, CustomStringConvertible {
+package enum UpstreamServer: Sendable, Hashable, CustomStringConvertible {
     /// `host` is a name to resolve or an address, in lower case; IPv6 without brackets.
     case tcp(host: String, port: UInt16)
     /// A Unix socket on this machine. An absolute path of at most `SocketAddress.longestPath` bytes.
     case unix(path: String)
 
     /// - Parameter port: the default is the scheme's (RFC 9110 §4.2.1).
-    public init(host: String, port: UInt16 = 80) { self = .tcp(host: host, port: port) }
+    package init(host: String, port: UInt16 = 80) { self = .tcp(host: host, port: port) }
 
     /// The address of the server, if no look-up is needed for it; `nil` for a name.
-    public var address: SocketAddress? {
+    package var address: SocketAddress? {
         switch self {
         case .tcp(let host, let port): SocketAddress(literal: host, port: port)
         case .unix(let path): .unix(path: path)
@@ -73,7 +73,7 @@ public enum UpstreamServer: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// The value of `Host` if the client named no host. A socket's path is no host (RFC 9110 §7.2).
-    public var host: String {
+    package var host: String {
         switch self {
         case .tcp(let host, _): host.contains(":") ? "[\(host)]" : host
         case .unix: "localhost"
@@ -81,7 +81,7 @@ public enum UpstreamServer: Sendable, Hashable, CustomStringConvertible {
     }
 
     /// `http://127.0.0.1:9000` or `unix:/path`.
-    public var description: String {
+    package var description: String {
         switch self {
         case .tcp(_, let port): "http://\(host):\(port)"
         case .unix(let path): "unix:\(path)"

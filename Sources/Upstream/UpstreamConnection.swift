@@ -1,5 +1,5 @@
-public import Bytes
-public import Libevent
+package import Bytes
+package import Libevent
 import Telemetry
 
 /// One connection to a server of an origin. It sends the request of the exchange that it is leased to, and reads the
@@ -13,7 +13,7 @@ import Telemetry
 ///                          ├─readable before the request went out→ closed
 ///                          └─101→ handed over (as a tunnel)
 /// ```
-public final class UpstreamConnection: Socket {
+package final class UpstreamConnection: Socket {
     enum Phase {
         case connecting, idle, leased, handedOver, closed
 
@@ -31,9 +31,9 @@ public final class UpstreamConnection: Socket {
 
     let server: Int
     /// The address of the server.
-    public let address: SocketAddress
+    package let address: SocketAddress
     /// The address as text, for logs.
-    public let addressText: ByteSlice
+    package let addressText: ByteSlice
     let pool: UpstreamPool
     /// The exchange of the lease. Connection and exchange hold each other until one of them ends the lease.
     var exchange: Exchange?
@@ -60,7 +60,7 @@ public final class UpstreamConnection: Socket {
     let reader: Exclusive<ResponseReader>
     var input: ByteBuffer?
     /// Set by the tunnel that took the connection over.
-    public weak var tunnel: (any TunnelEnd)?
+    package weak var tunnel: (any TunnelEnd)?
 
     var deadline = LazyDeadline<Waiting>()
 
@@ -86,7 +86,7 @@ public final class UpstreamConnection: Socket {
         phase = next
     }
 
-    public override func connected(_ error: SystemError?) {
+    package override func connected(_ error: SystemError?) {
         guard phase == .connecting else { return }
         if let error { return cannotConnect(UpstreamError(cannotConnectTo: address, error)) }
         isCounted = true
@@ -160,7 +160,7 @@ public final class UpstreamConnection: Socket {
     }
 
     /// Ends a connection that was handed over. On its loop; a second call does nothing.
-    public func closeTunnel(abruptly: Bool = false) {
+    package func closeTunnel(abruptly: Bool = false) {
         end(.tunnelEnded, abruptly: abruptly)
     }
 
@@ -206,22 +206,22 @@ public final class UpstreamConnection: Socket {
         if let input = input.take() { pool.takeBack(input) }
     }
 
-    public override func cannotWatch(_ error: SystemError) {
+    package override func cannotWatch(_ error: SystemError) {
         guard phase == .connecting else { return fail(.connect, .shortage, "\(error)") }
         cannotConnect(UpstreamError(.connect, .shortage, detail: "\(address): \(error)"))
     }
 
-    public override func writable() {
+    package override func writable() {
         if phase == .handedOver { tunnel?.tunnelWritable(self); return }
         flush()
     }
 
-    public override func iterationEnds() {
+    package override func iterationEnds() {
         flushesSoon = false
         if !isWriteArmed { flush() }
     }
 
-    public override func readable() {
+    package override func readable() {
         switch phase {
         case .handedOver:
             tunnel?.tunnelReadable(self)
@@ -242,7 +242,7 @@ public final class UpstreamConnection: Socket {
     }
 
     /// Called when a response's head, or a part of one, has been read.
-    public override func roundCame() {
+    package override func roundCame() {
         if phase == .leased, let input { process(input) }
     }
 
@@ -286,7 +286,7 @@ public final class UpstreamConnection: Socket {
     /// Removes the deadline: the origin owes no bytes at the moment.
     func stopWaiting() { deadline.clear() }
 
-    public override func deadlineReached() -> Int64? {
+    package override func deadlineReached() -> Int64? {
         let (reached, left) = deadline.reached(at: loop.now)
         deadline = left
         switch reached {
@@ -306,7 +306,7 @@ public final class UpstreamConnection: Socket {
 }
 
 /// An object that relays bytes over a connection that was handed over.
-public protocol TunnelEnd: AnyObject {
+package protocol TunnelEnd: AnyObject {
     func tunnelReadable(_ socket: Socket)
     func tunnelWritable(_ socket: Socket)
 }

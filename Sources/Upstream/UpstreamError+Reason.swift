@@ -1,10 +1,10 @@
-public import HTTPSemantics
+package import HTTPSemantics
 import Libevent
 
 extension UpstreamError {
     /// Why an exchange failed, if more than the failed step is known. A closed set with fixed texts of this program,
     /// which clients may see. The texts contain no bytes from an origin, and no address.
-    public enum Reason: Sendable, Hashable {
+    package enum Reason: Sendable, Hashable {
         /// The response breaks a syntax rule.
         case syntax(MessageSyntaxError.Reason)
         // The response does not answer the request
@@ -33,7 +33,7 @@ extension UpstreamError {
         }
 
         /// One sentence for people, in ASCII.
-        public var explanation: StaticString {
+        package var explanation: StaticString {
             switch self {
             case .syntax(let reason): reason.explanation
             case .tooManyInterimResponses: "There are too many interim responses."

@@ -1,27 +1,27 @@
-public import Bytes
-public import HTTPSemantics
+package import Bytes
+package import HTTPSemantics
 import Libevent
-public import Telemetry
+package import Telemetry
 
 /// How an exchange with an origin failed: in which step, why, and whether the request may be sent again.
-public struct UpstreamError: Error, Sendable, CustomStringConvertible {
+package struct UpstreamError: Error, Sendable, CustomStringConvertible {
     /// The step of the exchange that failed, and the kind of failure.
-    public let failure: UpstreamFailure
+    package let failure: UpstreamFailure
     /// The reason, if more is known.
-    public let reason: Reason?
+    package let reason: Reason?
     /// For people: the message of the system or of the parser, and the address. Goes to the log, not to clients.
-    public let detail: String
+    package let detail: String
     /// Whether the connection was closed before a byte of a response, so that no client has seen one. The exchange
     /// decides whether the request may be sent once more.
     let closedBeforeResponse: Bool
     /// Whether the response broke a syntax rule or a limit, so that its bytes received before may be wrong too.
-    public let isMalformed: Bool
+    package let isMalformed: Bool
     /// The address that was tried last, as text; empty if none was tried.
-    public internal(set) var server = ByteSlice.empty
+    package internal(set) var server = ByteSlice.empty
     /// The time from the request to the failure, in nanoseconds; set by the caller of the exchange.
-    public var duration: UInt64?
+    package var duration: UInt64?
 
-    public init(
+    package init(
         _ failure: UpstreamFailure, _ reason: Reason? = nil, detail: String = "", closedBeforeResponse: Bool = false,
         isMalformed: Bool = false
     ) {
@@ -43,21 +43,21 @@ public struct UpstreamError: Error, Sendable, CustomStringConvertible {
         self.init(.connect, Reason(error), detail: detail)
     }
 
-    public var description: String { detail.isEmpty ? "\(failure.name)" : "\(failure.name): \(detail)" }
+    package var description: String { detail.isEmpty ? "\(failure.name)" : "\(failure.name): \(detail)" }
 
     /// The syntax rule that a malformed response breaks.
-    public var brokenRule: MessageSyntaxError.Reason? { if case .syntax(let rule) = reason { rule } else { nil } }
+    package var brokenRule: MessageSyntaxError.Reason? { if case .syntax(let rule) = reason { rule } else { nil } }
 
     /// The fixed word for the error in the `detail` of `Cache-Status`: the rule that a malformed response breaks, or
     /// the failed step.
-    public var word: StaticString { reason?.name ?? failure.name }
+    package var word: StaticString { reason?.name ?? failure.name }
 
     /// The status for the client if no stored response can be served (RFC 9110 §15.6): the one that RFC 9209 recommends
     /// for `proxyError`.
-    public var status: Status { proxyError.recommendedStatus }
+    package var status: Status { proxyError.recommendedStatus }
 
     /// The failure in the words of `Proxy-Status` (RFC 9209 §2.3).
-    public var proxyError: ProxyError {
+    package var proxyError: ProxyError {
         switch failure {
         case .unavailable: .connectionLimitReached
         case .resolve: .dnsError

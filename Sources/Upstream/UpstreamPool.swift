@@ -1,6 +1,6 @@
-public import Bytes
-public import Libevent
-public import Telemetry
+package import Bytes
+package import Libevent
+package import Telemetry
 
 /// One loop's connections to one origin. The pool chooses the next server and keeps the idle connections.
 ///
@@ -8,7 +8,7 @@ public import Telemetry
 /// be dead, and surplus connections grow old and close. A request that cannot be sent twice takes no connection that
 /// may be closing (`ServerPatience`). A connection to an address that its server's name no longer has is not used
 /// again. The present addresses of a name are used in turn, each with connections of its own.
-public final class UpstreamPool {
+package final class UpstreamPool {
     /// The interval, in nanoseconds, at which names are looked up again while connections are used. Addresses that are
     /// still fresh are not looked up.
     private static let lookInterval = NameTimes.shortest
@@ -36,11 +36,11 @@ public final class UpstreamPool {
     }
 
     /// The settings of the origin.
-    public let settings: UpstreamSettings
+    package let settings: UpstreamSettings
     /// The loop of the pool.
-    public let loop: EventLoop
+    package let loop: EventLoop
     /// The metrics of the loop, which count the pool's connections.
-    public let metrics: LoopMetrics
+    package let metrics: LoopMetrics
     /// The metrics of the origin on the loop, which count the pool's exchanges.
     let upstreamMetrics: UpstreamMetrics
     /// Connections that have received a response's head, or a part of one.
@@ -68,7 +68,7 @@ public final class UpstreamPool {
     ///   `isMemoryShort` is true, responses are read in small pieces, since they may have to wait. `firstServer` is
     ///   asked first (`ServerBalance`). `onNews` is called on the loop, and so is `onConnection` for each connection
     ///   that is opened or closed.
-    public init(
+    package init(
         _ settings: UpstreamSettings, on loop: EventLoop, resolver: Resolver, names: NameResolution,
         buffers: BufferStock, isMemoryShort: @escaping () -> Bool = { false }, metrics: LoopMetrics,
         firstServer: Int = 0,
@@ -98,7 +98,7 @@ public final class UpstreamPool {
     }
 
     /// Closes every idle connection, and keeps none any more. Called when the pool is no longer used.
-    public func retire() {
+    package func retire() {
         isRetired = true
         for connection in servers.use({ $0.flatMap(\.idle) }) { connection.end(.outOfUse) }
     }
@@ -267,7 +267,7 @@ public final class UpstreamPool {
     }
 
     /// The state of each server, as this loop sees it.
-    public var serverStates: [ServerState] {
+    package var serverStates: [ServerState] {
         let now = loop.now
         return settings.servers.indices.map { server in
             var state = balance.use { $0.state(of: server, at: now) }
@@ -300,7 +300,7 @@ public final class UpstreamPool {
 
     /// Looks up again, beside the requests, the names that have addresses. The requests use the known addresses until
     /// an answer comes, if one does.
-    public func lookAgain() {
+    package func lookAgain() {
         guard looksAgainAt != .max else { return }
         looksAgainAt = loop.now + Self.lookInterval
         let known = servers.use { servers in servers.indices.filter { !servers[$0].addresses.all.isEmpty } }
@@ -320,7 +320,7 @@ public final class UpstreamPool {
 }
 
 /// An event of a server, as one loop sees it.
-public enum ServerNews {
+package enum ServerNews {
     /// The server had `maxFailures` in a row, the last with this error. Reported once, until the server is back.
     case isFailing(UpstreamError)
     case isBack

@@ -1,10 +1,10 @@
-public import Bytes
-public import HTTPSemantics
+package import Bytes
+package import HTTPSemantics
 
 /// One request as it is sent to an origin: the head is ready to send, the content, if any, comes piece by piece.
-public struct UpstreamRequest: Sendable {
+package struct UpstreamRequest: Sendable {
     /// How the content is framed (RFC 9112 §6).
-    public enum Content: Sendable, Equatable {
+    package enum Content: Sendable, Equatable {
         case none
         /// With `Content-Length`: pieces are sent as they are.
         case length
@@ -13,16 +13,16 @@ public struct UpstreamRequest: Sendable {
     }
 
     /// Determines the framing of the response, and whether the request may be sent twice.
-    public let method: Method
+    package let method: Method
     /// Request line, fields and the empty line.
-    public let head: ByteSlice
-    public let content: Content
+    package let head: ByteSlice
+    package let content: Content
     /// Whether the client asked to switch protocols (RFC 9110 §7.8): a 101 makes the connection a tunnel.
-    public let asksForUpgrade: Bool
+    package let asksForUpgrade: Bool
     /// Whether a 304 may answer the request: it answers only a conditional request (RFC 9110 §15.4.5).
-    public let mayBeNotModified: Bool
+    package let mayBeNotModified: Bool
 
-    public init(
+    package init(
         method: Method, head: ByteSlice, content: Content = .none, asksForUpgrade: Bool = false,
         mayBeNotModified: Bool = true
     ) {

@@ -1,15 +1,15 @@
 /// Why a text is not a YAML document, in libyaml's words.
-public struct ParseError: Error, Sendable, Equatable {
-    public let problem: String
-    public let mark: Mark
+package struct ParseError: Error, Sendable, Equatable {
+    package let problem: String
+    package let mark: Mark
     /// The construct that was being read, such as 'while parsing a block mapping', and the place where it begins.
-    public let context: Context?
+    package let context: Context?
     /// Whether the error is a character that no YAML text may contain, not a fault in the structure.
-    public let isForbiddenCharacter: Bool
+    package let isForbiddenCharacter: Bool
 
-    public struct Context: Sendable, Equatable {
-        public let text: String
-        public let mark: Mark
+    package struct Context: Sendable, Equatable {
+        package let text: String
+        package let mark: Mark
     }
 
     init(_ problem: String, at mark: Mark, context: Context? = nil, isForbiddenCharacter: Bool = false) {

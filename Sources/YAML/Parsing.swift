@@ -2,7 +2,7 @@ extension Node {
     /// The root of the one document in `text`; `nil` if `text` has no document. No I/O.
     /// - Throws: the first error: `text` is not YAML, has a second document, or is larger or deeper than `NodeReader`
     ///   reads.
-    public static func parse(_ text: String) throws(ParseError) -> Node? {
+    package static func parse(_ text: String) throws(ParseError) -> Node? {
         var reader = NodeReader(try Events(of: text))
         return try reader.document()
     }

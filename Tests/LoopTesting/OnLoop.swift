@@ -1,12 +1,12 @@
-public import Libevent
+package import Libevent
 import Testing
 
-public let second: Int64 = 1_000_000_000
-public let millisecond: Int64 = 1_000_000
+package let second: Int64 = 1_000_000_000
+package let millisecond: Int64 = 1_000_000
 
 /// Runs a loop on this thread until `body`'s work stops it. A test that forgets to is stopped after ten seconds, and
 /// fails.
-public func onLoop(_ body: (EventLoop) throws -> Void) throws {
+package func onLoop(_ body: (EventLoop) throws -> Void) throws {
     let loop = try EventLoop()
     loop.schedule(after: 10 * second) { [unowned loop] in
         Issue.record("nothing stopped the loop")

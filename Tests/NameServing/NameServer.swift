@@ -1,22 +1,22 @@
 import Glibc
-public import Libevent
+package import Libevent
 import Synchronization
 
 /// A name server on 127.0.0.1, over UDP and TCP at the same port (RFC 1035 §4.2, RFC 7766), which answers as a test says.
 /// What does not fit into a datagram is truncated.
-public final class NameServer: Sendable {
+package final class NameServer: Sendable {
     /// What is asked.
-    public struct Question: Sendable, Hashable {
+    package struct Question: Sendable, Hashable {
         /// In lower case, without the last dot.
-        public let name: String
-        public let isIPv6: Bool
-        public let isTCP: Bool
+        package let name: String
+        package let isIPv6: Bool
+        package let isTCP: Bool
         /// How large a datagram may be: 512 bytes, or what EDNS says (RFC 6891 §6.2.3).
-        public let room: Int
+        package let room: Int
     }
 
     /// What is answered.
-    public enum Reply: Sendable {
+    package enum Reply: Sendable {
         /// Nothing at all.
         case silence
         /// An RCODE other than 0: 2 failed, 3 no such name, 5 refused.
@@ -26,7 +26,7 @@ public final class NameServer: Sendable {
         case addresses([SocketAddress], seconds: UInt32 = 60, alias: (name: String, seconds: UInt32)? = nil)
     }
 
-    public let port: UInt16
+    package let port: UInt16
     private let datagrams: Int32
     private let listener: Int32
     /// Written to when the thread should end.
@@ -39,7 +39,7 @@ public final class NameServer: Sendable {
     /// - Parameters:
     ///   - largestDatagram: bytes; larger ones are truncated, whatever EDNS says.
     ///   - answer: called on the server's thread.
-    public init(largestDatagram: Int = 4096, _ answer: @escaping @Sendable (Question) -> Reply) throws {
+    package init(largestDatagram: Int = 4096, _ answer: @escaping @Sendable (Question) -> Reply) throws {
         self.largestDatagram = largestDatagram
         self.answer = Mutex(answer)
         var sockets: (datagrams: Int32, listener: Int32, port: UInt16)?
@@ -56,13 +56,13 @@ public final class NameServer: Sendable {
     }
 
     /// What was asked so far, one after another.
-    public var questions: [Question] { asked.withLock { $0 } }
+    package var questions: [Question] { asked.withLock { $0 } }
 
     /// Answers differently from now on.
-    public func change(_ answer: @escaping @Sendable (Question) -> Reply) { self.answer.withLock { $0 = answer } }
+    package func change(_ answer: @escaping @Sendable (Question) -> Reply) { self.answer.withLock { $0 = answer } }
 
     /// Must be called before it is let go.
-    public func stop() {
+    package func stop() {
         _ = unsafe write(bell.write, "x", 1)
         thread.withLock { $0.take() }?.join()
         for descriptor in [datagrams, listener, bell.read, bell.write] { close(descriptor) }

@@ -1,11 +1,11 @@
 /// SplitMix64: the same seed gives the same numbers everywhere, so that what failed once can be run again, and two
 /// programs see one trace. For the tests and the benchmark; no product depends on this target.
-public struct SeededGenerator: RandomNumberGenerator, Sendable {
-    @usableFromInline var state: UInt64
+package struct SeededGenerator: RandomNumberGenerator, Sendable {
+    var state: UInt64
 
-    @inlinable public init(seed: UInt64) { state = seed }
+    package init(seed: UInt64) { state = seed }
 
-    @inlinable public mutating func next() -> UInt64 {
+    package mutating func next() -> UInt64 {
         state &+= 0x9e37_79b9_7f4a_7c15
         var z = state
         z = (z ^ z >> 30) &* 0xbf58_476d_1ce4_e5b9

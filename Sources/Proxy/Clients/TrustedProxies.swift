@@ -1,9 +1,9 @@
 import Bytes
 import HTTPSemantics
-public import Libevent
+package import Libevent
 
 /// A proxy in front of this one, such as a TLS terminator, whose `X-Forwarded-For` is trusted to name the client.
-public enum TrustedProxy: Sendable, Hashable {
+package enum TrustedProxy: Sendable, Hashable {
     /// Every peer that connects from one of these addresses.
     case addresses(AddressBlock)
     /// Every peer that connects over a Unix socket.

@@ -2,24 +2,24 @@ import Bytes
 
 /// A pattern for the hosts that are served, or that a route is for: one name or address, or `*.` and a name, which
 /// matches all names below that one at any depth, but not the name itself.
-public struct HostPattern: Sendable, Hashable, ExpressibleByStringLiteral {
+package struct HostPattern: Sendable, Hashable, ExpressibleByStringLiteral {
     /// The host; of a wildcard, the suffix of its names, from the dot on.
     private let bytes: ByteSlice
     let isWildcard: Bool
 
     /// - Parameter text: in lower case, without a port; IPv6 addresses in brackets.
-    public init(_ text: String) {
+    package init(_ text: String) {
         isWildcard = text.hasPrefix("*.")
         bytes = ByteSlice(isWildcard ? String(text.dropFirst()) : text)
     }
 
-    public init(stringLiteral text: String) { self.init(text) }
+    package init(stringLiteral text: String) { self.init(text) }
 
     /// The host, or the suffix of a wildcard's names, in lower case.
     var lowercased: [UInt8] { String(bytes).utf8.map(\.lowercasedASCII) }
 
     /// The pattern as it was given.
-    public var text: String { (isWildcard ? "*" : "") + String(bytes) }
+    package var text: String { (isWildcard ? "*" : "") + String(bytes) }
 
     /// - Parameter host: valid, without a port; letters of either case. Allocates nothing.
     func matches(_ host: Span<UInt8>) -> Bool {
@@ -29,13 +29,13 @@ public struct HostPattern: Sendable, Hashable, ExpressibleByStringLiteral {
     }
 
     /// Whether this pattern matches every host that `other` matches.
-    public func covers(_ other: HostPattern) -> Bool {
+    package func covers(_ other: HostPattern) -> Bool {
         guard other.isWildcard else { return matches(other.bytes.span) }
         return isWildcard && (self == other || matches(other.bytes.span))
     }
 
     /// All patterns that cover this one: itself, and the wildcards of the names above it.
-    public var covering: [HostPattern] {
+    package var covering: [HostPattern] {
         let text = String(bytes)
         let above = text.indices.dropFirst().filter { text[$0] == "." }
         return [self] + above.map { HostPattern("*\(text[$0...])") }

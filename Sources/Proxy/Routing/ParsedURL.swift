@@ -2,13 +2,13 @@ import Bytes
 import HTTPSemantics
 
 /// An absolute URL, parsed as the target of a request, so that it has the same key as requests for it.
-public struct ParsedURL {
+package struct ParsedURL {
     let head: RequestHead
     let fields: HeadBlock
     let scheme: ClientScheme
 
     /// `nil` if `url` is no absolute http or https URL.
-    public init?(_ url: String) {
+    package init?(_ url: String) {
         let start = url.prefix(8).lowercased()
         guard let scheme = ClientScheme.allCases.first(where: { start.hasPrefix("\($0.name)://") }),
             !url.utf8.contains(where: { $0 <= 0x20 || $0 == 0x7f })
@@ -28,7 +28,7 @@ public struct ParsedURL {
 
     /// `url` with each of the two schemes. A response to a request that came by https to a proxy in front of this one
     /// is stored under https if that proxy is trusted and says so, and under http otherwise; an operator means both.
-    public static func ofEachScheme(_ url: String) -> [ParsedURL]? {
+    package static func ofEachScheme(_ url: String) -> [ParsedURL]? {
         guard let parsed = ParsedURL(url) else { return nil }
         let rest = url.dropFirst("\(parsed.scheme.name)://".utf8.count)
         let authority = rest.prefix { !"/?#".contains($0) }

@@ -89,7 +89,7 @@ final class Route: Sendable {
 
 extension RouteSettings {
     /// Whether every request that matches `other` matches this one too (`Route.matches`).
-    public func covers(_ other: RouteSettings) -> Bool {
+    package func covers(_ other: RouteSettings) -> Bool {
         if let host, other.host.map(host.covers) != true { return false }
         guard other.path.hasPrefix(path) else { return false }
         return path.hasSuffix("/") || other.path == path || other.path.dropFirst(path.count).hasPrefix("/")

@@ -1,44 +1,44 @@
-public import HTTPSemantics
+package import HTTPSemantics
 
 /// The upstream of some requests, and the settings that differ for them.
-public struct RouteSettings: Sendable, Equatable {
+package struct RouteSettings: Sendable, Equatable {
     /// The host of the requests. `nil`: any.
-    public var host: HostPattern?
+    package var host: HostPattern?
     /// The prefix of the path, which ends at a `/` boundary: `/static` matches `/static` and `/static/a`, not
     /// `/statics`.
-    public var path = "/"
+    package var path = "/"
     /// The upstream's name.
-    public var upstream: String
+    package var upstream: String
     /// Whether responses are stored. `nil`: as `CachingSettings.isEnabled`.
-    public var isCached: Bool?
+    package var isCached: Bool?
     /// Whether requests in flight share a fetch. `nil`: as `CoalescingSettings.isEnabled`.
-    public var isCoalesced: Bool?
+    package var isCoalesced: Bool?
     /// `nil`: as `CachingSettings.policy` says.
-    public var defaultLifetimes: DefaultLifetimes?
+    package var defaultLifetimes: DefaultLifetimes?
     /// How responses with `Set-Cookie` are treated. `nil`: as `CachingSettings.policy` says.
-    public var setCookie: CachingPolicy.SetCookieRule?
+    package var setCookie: CachingPolicy.SetCookieRule?
     /// For responses without this directive, in seconds (RFC 5861). `nil`: as `CachingSettings.policy` says.
-    public var staleWhileRevalidate: UInt32?
+    package var staleWhileRevalidate: UInt32?
     /// In seconds, as `staleWhileRevalidate`.
-    public var staleIfError: UInt32?
+    package var staleIfError: UInt32?
     /// How stale a response may be when no origin answers, in seconds. `nil`: as `CachingSettings.policy` says.
-    public var staleIfUnreachable: UInt32?
+    package var staleIfUnreachable: UInt32?
     /// Whether a response without a freshness lifetime is sent to all waiting requests, even if their cookies differ.
     /// `nil`: as `CachingSettings.policy` says.
-    public var sharesAcrossCookies: Bool?
+    package var sharesAcrossCookies: Bool?
     /// `nil`: as `CachingSettings.passCookies`.
-    public var passCookies: [CookiePattern]?
+    package var passCookies: [CookiePattern]?
     /// `nil`: as `CachingSettings.rangeMisses`.
-    public var rangeMisses: RangeMissRule?
+    package var rangeMisses: RangeMissRule?
     /// `nil`: as `CachingSettings.policy` says.
-    public var ignoredRequestDirectives: RequestDirectivePolicy?
+    package var ignoredRequestDirectives: RequestDirectivePolicy?
     /// Whether the response to a POST is stored for GET and HEAD if it says so itself, by an explicit lifetime and a
     /// `Content-Location` equal to the target (RFC 9110 §9.3.3). Off by default, since the content of one client's
     /// request would decide which response other clients get.
-    public var storesPostAnswers = false
+    package var storesPostAnswers = false
     /// The parts of the cache key besides method, scheme, host and path.
-    public var key = KeyPolicy()
+    package var key = KeyPolicy()
 
     /// All other settings are the proxy's.
-    public init(upstream: String) { self.upstream = upstream }
+    package init(upstream: String) { self.upstream = upstream }
 }

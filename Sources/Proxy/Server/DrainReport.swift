@@ -1,11 +1,11 @@
 /// How the requests and tunnels ended that were in progress when the proxy began to drain.
-public struct DrainReport: Sendable, Equatable {
+package struct DrainReport: Sendable, Equatable {
     /// Requests and tunnels that ended without being aborted.
-    public var ended = 0
+    package var ended = 0
     /// Requests aborted at the end.
-    public var cutRequests = 0
+    package var cutRequests = 0
     /// Tunnels aborted at the end.
-    public var cutTunnels = 0
+    package var cutTunnels = 0
 
     mutating func add(_ other: DrainReport) {
         ended += other.ended

@@ -4,20 +4,20 @@ import HTTPSemantics
 import Storage
 
 /// A fetch in flight, described for an operator. A value: made on the control loop, read on any thread.
-public struct FetchDescription: Sendable {
+package struct FetchDescription: Sendable {
     /// The fetch's number, as in the access log.
-    public let number: UInt64
-    public let upstream: String
+    package let number: UInt64
+    package let upstream: String
     /// The primary cache key.
-    public let key: String
+    package let key: String
     /// `pending`, `ready`, `executing`, `streaming`, `finished` or `cancelled`: see docs/observability.md.
-    public let phase: String
+    package let phase: String
     /// Clients that wait for the response, or to which it is being sent.
-    public let waiters: Int
+    package let waiters: Int
     /// When the fetch was made, in nanoseconds of the loops' clock.
-    public let made: Int64
+    package let made: Int64
     /// Bytes of the response's body that have arrived; `nil` before its head.
-    public let received: Int?
+    package let received: Int?
 
     init(_ operation: FetchOperation, upstream: String) {
         number = operation.number

@@ -8,7 +8,7 @@ import Upstream
 /// The state of the proxy, for its operator. All of these are called on the control loop.
 extension ProxyServer {
     /// The snapshot for the admin pages. Takes the locks of the store's shards one after another.
-    public var snapshot: ServerSnapshot {
+    package var snapshot: ServerSnapshot {
         ServerSnapshot(
             isDraining: isDraining, addresses: workers.addresses, workers: workers.count, counters: workers.counters,
             storage: shared.store.numbers, inFlightBytes: shared.inFlightBytes, memoryLimit: shared.budget.limit,
@@ -20,7 +20,7 @@ extension ProxyServer {
     }
 
     /// The fetches in flight at this moment, the oldest first.
-    public var fetchesInFlight: [FetchDescription] {
+    package var fetchesInFlight: [FetchDescription] {
         origins.flatMap { origin in
             origin.fetches.operations.compactMap { operation in
                 (operation as? FetchOperation).map { FetchDescription($0, upstream: origin.settings.name) }
@@ -37,7 +37,7 @@ extension ProxyServer {
 
     /// Asks every loop for its latencies, the times of its iterations and its thread's processor time; `completion` is
     /// called on the control loop.
-    public func workerUsage(_ completion: @escaping (WorkerUsage) -> Void) {
+    package func workerUsage(_ completion: @escaping (WorkerUsage) -> Void) {
         workers.gather({ worker, answer in
             answer(
                 LoopUsage(
@@ -55,7 +55,7 @@ extension ProxyServer {
 
     /// Asks every loop for its view of the servers of each upstream; `completion` is called on the control loop with
     /// the merged states, in the order of the configuration.
-    public func servers(_ completion: @escaping ([UpstreamServers]) -> Void) {
+    package func servers(_ completion: @escaping ([UpstreamServers]) -> Void) {
         workers.gather({ worker, answer in answer(worker.pools.serverStates) }) {
             [unowned self] (answers: [[(origin: Origin, servers: [ServerState])]]) in
             completion(

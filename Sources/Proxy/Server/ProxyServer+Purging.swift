@@ -17,7 +17,7 @@ extension ProxyServer {
     /// is not removed yet.
     /// - Parameter completion: called on the loop with the number of responses removed, at once if no walk was needed;
     ///   not called if the loop ends before.
-    public func purge(_ urls: [ParsedURL], below prefixes: [ParsedURL], completion: @escaping (Int) -> Void) {
+    package func purge(_ urls: [ParsedURL], below prefixes: [ParsedURL], completion: @escaping (Int) -> Void) {
         let writer = KeyWriter(hash: shared.keyHash)
         let starts = prefixes.map { url in
             url.write(to: writer, KeyPolicy())
@@ -85,7 +85,7 @@ extension ProxyServer {
     /// requests that wait for them, and are not stored.
     /// - Parameter completion: called on the loop with the number of responses removed; not called if the loop ends
     ///   before.
-    public func purgeAll(completion: @escaping (Int) -> Void) {
+    package func purgeAll(completion: @escaping (Int) -> Void) {
         let store = shared.store
         var start = ResponseStore.Walk()
         // From this step on no fetch that has begun is stored: see `remove`.

@@ -1,10 +1,10 @@
 import Bytes
 import Coalescing
-public import Libevent
-public import Logging
-public import Storage
-public import Telemetry
-public import Upstream
+package import Libevent
+package import Logging
+package import Storage
+package import Telemetry
+package import Upstream
 
 /// The whole proxy: starts the workers, passes new settings to them, and ends them.
 ///
@@ -17,15 +17,15 @@ public import Upstream
 ///                 └─an address cannot be bound→ stopped
 /// any ─stop→ stopped
 /// ```
-public final class ProxyServer {
+package final class ProxyServer {
     /// The reason why the proxy does not start.
-    public enum StartError: Error, CustomStringConvertible {
+    package enum StartError: Error, CustomStringConvertible {
         case listen(ListenError)
         case system(SystemError)
         case accessLog(SystemError, path: String)
         case inherited(InheritedListener.Failure)
 
-        public var description: String {
+        package var description: String {
             switch self {
             case .listen(let error): "\(error)"
             case .system(let error):
@@ -67,7 +67,7 @@ public final class ProxyServer {
     ///   - inherited: sockets that listen already; sockets at the addresses of `settings.listeners` are used.
     ///   - control: the loop on which this is called.
     ///   - log: the diagnostics log. Written to from any thread.
-    public init(
+    package init(
         _ settings: ProxySettings, upstreams: [UpstreamSettings], storage: StorageSettings,
         accessLog: AccessLogSettings,
         inherited: [InheritedListener] = [], on control: EventLoop, log: Logger
@@ -85,15 +85,15 @@ public final class ProxyServer {
     }
 
     /// Whether all listeners accept.
-    public var isReady: Bool { state == .running }
+    package var isReady: Bool { state == .running }
     /// Whether the proxy drains: it accepts no more connections, or soon will not, and waits for the current requests.
-    public var isDraining: Bool { state == .aboutToDrain || state == .draining }
+    package var isDraining: Bool { state == .aboutToDrain || state == .draining }
     /// How long to wait between `prepareToDrain` and `drain`.
-    public var drainDelay: Duration { settings.drainDelay }
+    package var drainDelay: Duration { settings.drainDelay }
 
     /// Starts the workers. `ready` is called on the control loop with the addresses that accept connections, or with
     /// the error after which the proxy is stopped.
-    public func start(ready: @escaping (Result<[SocketAddress], StartError>) -> Void) {
+    package func start(ready: @escaping (Result<[SocketAddress], StartError>) -> Void) {
         precondition(state == .new, "a server starts once")
         state = .starting
         let count = settings.workers > 0 ? settings.workers : processorCount()
@@ -151,7 +151,7 @@ public final class ProxyServer {
 
     /// Every loop uses the new settings for its next requests; connections stay open. Listeners, workers, storage and
     /// the access log keep the settings with which they were started.
-    public func reload(_ new: ProxySettings, upstreams: [UpstreamSettings]) {
+    package func reload(_ new: ProxySettings, upstreams: [UpstreamSettings]) {
         guard state == .running else { return }
         settings = new
         let loopSettings = LoopSettings(
@@ -165,11 +165,11 @@ public final class ProxyServer {
     }
 
     /// Opens the access log again, after it was rotated away.
-    public func reopenLogs() { accessLog?.reopen() }
+    package func reopenLogs() { accessLog?.reopen() }
 
     /// Prepares to drain: from now on `isReady` is false, and each response closes its connection. New connections are
     /// still accepted.
-    public func prepareToDrain() {
+    package func prepareToDrain() {
         guard state == .running else { return }
         state = .aboutToDrain
         workers.post { $0.stopPersisting() }
@@ -177,7 +177,7 @@ public final class ProxyServer {
 
     /// Accepts no more connections, lets the current requests finish, and calls `completion` on the control loop when
     /// they have, or after the drain timeout.
-    public func drain(_ completion: @escaping () -> Void) {
+    package func drain(_ completion: @escaping () -> Void) {
         guard state == .running || state == .aboutToDrain else { return completion() }
         state = .draining
         workers.gather(within: settings.drainTimeout, { worker, idle in worker.drain { idle(()) } }) { (_: [Void]) in
@@ -186,10 +186,10 @@ public final class ProxyServer {
     }
 
     /// How the requests and tunnels ended that were in progress when the drain began; complete after `stop`.
-    public var drainReport: DrainReport { shared.drained.withLock { $0 } }
+    package var drainReport: DrainReport { shared.drained.withLock { $0 } }
 
     /// Ends everything now and waits for the threads.
-    public func stop() {
+    package func stop() {
         state = .stopped
         // Before the fetches end: a request may end because its fetch does.
         workers.post { $0.reportCutOff() }
