@@ -51,7 +51,8 @@ package struct UpstreamSettings: Sendable, Equatable {
     }
 
     /// The upstream of a new installation: a server on this machine.
-    package static let local = UpstreamSettings(name: "origin", servers: [UpstreamServer(host: "127.0.0.1", port: 9000)])
+    package static let local = UpstreamSettings(
+        name: "origin", servers: [UpstreamServer(host: "127.0.0.1", port: 9000)])
 }
 
 /// One server of an origin, addressed in plain HTTP/1.1.
