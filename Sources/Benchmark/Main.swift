@@ -41,10 +41,10 @@ struct Main {
         case "storm": try storm(words)
         case "simulate":
             if words.first == "--write", words.count == 2 { try Document.check(words[1]) }
-            let table = Machine.stamp + Simulation.report(isQuick: words.contains("--quick"))
-            say(table)
+            let report = Simulation.report(isQuick: words.contains("--quick"))
+            say(Machine.stamp + report.everything)
             if words.first == "--write", words.count == 2 {
-                try Document.put(table, between: "simulation", in: words[1])
+                try Document.put(Machine.stamp + report.summary, between: "simulation", in: words[1])
             }
         default: usage()
         }
@@ -103,7 +103,6 @@ struct Main {
         if let file {
             try Document.put(goals, between: "goals", in: file)
             try Document.put(costs, between: "costs", in: file)
-            try Document.put(figures, between: "figures", in: file)
             if let sentence = comparison.report.crowdSentence {
                 try Document.put(sentence, between: "crowd", in: "README.md")
             }

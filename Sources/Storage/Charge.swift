@@ -1,5 +1,5 @@
-/// Bytes of the store's own structures, as measured with glibc on 64-bit Linux (docs/benchmarks.md, under Memory). They
-/// count against the budget, so that a cache of a million tiny responses stays below the ceiling too.
+/// Bytes of the store's own structures, as measured with glibc on 64-bit Linux. They count against the
+/// budget, so that a cache of a million tiny responses stays below the ceiling too.
 enum Charge {
     /// A response: its object, its body's object and lists, the heads' allocations, its node in the eviction queues and
     /// its share of the ghost queue.

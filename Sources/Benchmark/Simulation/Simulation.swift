@@ -26,7 +26,9 @@ enum Simulation {
     static let smallPercents = [1, 5, 10, 20, 40]
     private static let standard = StorageSettings().smallQueuePercent
 
-    static func report(isQuick: Bool) -> String {
+    /// - Returns: all ratios, and the table of `docs/benchmarks.md`: the usual cache sizes and the product's share of the
+    ///   small queue, by requests.
+    static func report(isQuick: Bool) -> (everything: String, summary: String) {
         let count = isQuick ? 200_000 : 500_000
         let objects = count / 10
         let traces = [
@@ -46,6 +48,11 @@ enum Simulation {
             "| trace | cache | FIFO | LRU | " + smallPercents.map { "S3-FIFO \($0)" }.joined(separator: " | ")
             + " | \(standard), waiters not counted | offline, by requests | offline, by bytes |\n"
         text += "| --- |" + String(repeating: " ---: |", count: smallPercents.count + 6) + "\n"
+        var summary =
+            "\(count) requests each. The cache holds 1 or 10 % of the bytes of all objects of a trace. Hit ratio in % by requests; `S3-FIFO` is the product's code with its default, a small queue of \(standard) %. "
+            + "`Benchmark simulate` prints more sizes, shares and ratios by bytes.\n\n"
+            + "| trace | cache | FIFO | LRU | S3-FIFO | waiters not counted | offline, by requests |\n"
+            + "| --- |" + String(repeating: " ---: |", count: 6) + "\n"
         for trace in traces {
             let sizes = trace.requests.map(Trace.size)
             var known: [Int: Int] = [:]
@@ -70,8 +77,15 @@ enum Simulation {
                 }
                 let cells = ratios.map { String(format: "%.1f / %.1f", $0.requests * 100, $0.bytes * 100) }
                 text += "| \(trace.name) | \(percent.formatted()) % | \(cells.joined(separator: " | ")) |\n"
+                guard percent == 1 || percent == 10 else { continue }
+                // FIFO, LRU, the default share; then, after all shares, the one without waiters and the offline policy.
+                let product = 2 + (smallPercents.firstIndex(of: standard) ?? 0), rest = 2 + smallPercents.count
+                let usual = [0, 1, product, rest, rest + 1].map {
+                    String(format: "%.1f", ratios[$0].requests * 100)
+                }
+                summary += "| \(trace.name) | \(percent.formatted()) % | \(usual.joined(separator: " | ")) |\n"
             }
         }
-        return text
+        return (text, summary)
     }
 }
