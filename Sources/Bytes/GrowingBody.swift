@@ -125,7 +125,8 @@ public final class GrowingBody: Sendable {
     /// - Returns: false when there is no memory: free some, and try again.
     public func begin() -> Bool { state.withLock { $0.begin(budget) } }
 
-    /// Appends a copy of `bytes` and notifies every follower that has no notice pending.
+    /// Appends a copy of `bytes` and notifies every follower that has no notice pending. Reading from the socket into
+    /// the pieces would avoid the copy for bodies of known length only, and the copy costs a small part of the read.
     /// - Parameter takingPieces: false if only the room in the last piece may be used: more bytes than that give
     ///   `noMemory`.
     public func append(_ bytes: Span<UInt8>, takingPieces: Bool = true) -> AppendResult {

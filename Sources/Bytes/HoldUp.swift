@@ -23,6 +23,10 @@ public struct HoldUpBound: Sendable {
 /// one such account for all its readers, however many there are and in whatever order they pause: together they hold up
 /// the body no longer than one reader that reads at exactly that rate. Bytes read earlier give no reader the right to a
 /// longer pause.
+///
+/// A reader that is too slow is cut off, and does not go on with a fetch of its own. Such a fetch needs a strong entity
+/// tag, and holds a slot and a connection of the origin for as long as its client likes: clients that hold up others on
+/// purpose would use up the slots.
 struct HoldUp: Sendable {
     private var owed = 0
     /// The offset up to which the readers that held up the body had read.

@@ -96,7 +96,7 @@ extension KeyTable {
             clients would then receive from the cache, the following fields of a client are removed: \
             X-Forwarded-Proto and X-Real-IP and the like (except from clients.trusted-proxies), \
             X-Forwarded-Host, -Port and -Prefix, Forwarded, X-Host, X-Original-URL and the like, and \
-            X-HTTP-Method-Override on GET and HEAD. Fields named in the route's key are kept. docs/decisions.md \
+            X-HTTP-Method-Override on GET and HEAD. Fields named in the route's key are kept. docs/operating.md \
             has the full list; the diagnostics log tells once, for each network of peers, of each that is removed.
             """),
         Key(

@@ -3,6 +3,9 @@ import Glibc
 
 /// The pieces of one gathering write. A list is filled, written and emptied again and again without allocating, so one
 /// list per loop is enough. The list keeps the memory of its pieces alive until emptied.
+///
+/// Bodies are sent from memory, with `sendmsg`. `sendfile` from a memory file, `MSG_ZEROCOPY` and `vmsplice` avoid a
+/// copy, but were measured to cost more than the copy.
 @safe public final class GatherList {
     /// The number of pieces that fit. The kernel would take 1024, but more than 64 rarely fit into a socket's buffer.
     public static let capacity = 64

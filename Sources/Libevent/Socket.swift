@@ -1,7 +1,8 @@
 import CLibevent
 import Glibc
 
-/// One non-blocking stream socket on a loop. Subclasses override the callbacks for readable and writable.
+/// One non-blocking stream socket on a loop. Subclasses override the callbacks for readable and writable: libevent gets
+/// the connection itself as its context, without a closure for each socket and a reference cycle through it.
 ///
 /// The owner keeps the object; dropping it closes the socket. Call all methods on the loop's thread. The loop calls the
 /// callbacks, never from inside a method of this class, and never after `close`. A callback may close the socket: the

@@ -4,6 +4,15 @@ public import HTTPSemantics
 /// A primary key as `No-Vary-Search` divides it: the bytes before the query, the query, and the bytes that a route adds
 /// behind it. No part can contain the bytes that separate the parts (see `KeyPolicy`).
 ///
+/// Once a stored response with `No-Vary-Search` has taught a variation for a path (`SearchVariations`), a request for it
+/// has two keys: that of its URL, and one that all equivalent URLs share under the latest variation. The key of the URL
+/// is looked up first, so that a hit costs nothing extra while the path has no variation, and responses stored earlier
+/// are found. A response under it wins while it is fresh, or if it is the more recent one. Fetches are led and joined
+/// under the shared key; the origin gets the leader's query as it was sent.
+///
+/// Order: an invalidation takes the URL's own key first and asks for the variations afterwards; a fetch learns a
+/// variation first and looks at the invalidations of the URL's own key afterwards. The later one sees the earlier one.
+///
 /// ```
 /// http host /path ? query [0 …]     as sent
 /// http host /path ␠ number ␠ canonical query [0 …]     under a variation

@@ -4,6 +4,22 @@ public import HTTPSemantics
 /// The available bytes of an incomplete representation (RFC 9111 §3.3): all parts that arrived under one strong entity
 /// tag, or one part without such a tag. Immutable; may go to any thread.
 ///
+/// They belong to a `StoredResponse` with status 200, no `Content-Range` and an empty body, one for each variant, which
+/// stands in `CachedResource.partials` and never among the whole variants: a plain hit neither sees parts nor pays for
+/// them. It is one entry of the eviction queues. A fetch of a part has a key that contains the range: requests for equal
+/// ranges share a fetch, and different ranges are fetched at the same time.
+///
+/// ```
+/// (none) ─206→ parts ─206, same strong tag→ more parts ─no gap left→ whole: an ordinary variant
+///    │          │ ▲ └─304, HEAD→ freshened
+///    └─200 cut  │ │
+///     off, ─────┘ ├─another tag, or no strong one→ that part instead
+///     strong tag  └─200, purge, unsafe request, eviction→ none
+/// ```
+///
+/// Joined bodies share their memory (`GrowingBody.init(joining:budget:)`). Beyond `mostRuns`, or beyond
+/// `StorageSettings.objectLimit` bytes, the smallest runs are dropped, but never the one just fetched.
+///
 /// ```
 /// 0        run        gap       run    run (arriving)   length
 /// ├─────────▉▉▉▉▉▉▉──────────────▉▉▉▉▉▉░░░░░░░░░──────────┤

@@ -4,7 +4,8 @@ public import Synchronization
 /// The counters of one upstream on one worker loop. Only that loop adds, any thread reads, as with `LoopMetrics`, which
 /// owns them under the upstream's name.
 ///
-/// Routes and pools hold their upstream's counters, so counting needs no look-up by name.
+/// Routes and pools hold their upstream's counters, so counting needs no look-up by name. The counters belong to the
+/// name and not to the origin: otherwise a reload that changes the servers would set them back to 0.
 public final class UpstreamMetrics: Sendable {
     // Padded against other loops' counters, as in `LoopMetrics`.
     private let paddingBefore: InlineArray<16, UInt64> = .init(repeating: 0)

@@ -10,7 +10,7 @@ import HTTPSemantics
 /// | idle connection answering 408 as it closes | the same, if the request has no content, or its content is kept: the server had stopped waiting for a request (RFC 9110 §15.5.9). Content that is on its way cannot be sent again: the 408 is the response, and the client may repeat the whole request |
 /// | idle connection dead before a response | on a new connection, once, if the request may be sent twice (RFC 9110 §9.2.2, RFC 9112 §9.3.1): the close alone does not tell whether the server acted on the request |
 /// | new connection closed before a response | to the next server, or to the next address of the only server, once, if the request may be sent twice and is safe (RFC 9110 §9.2.1): the first server may have begun to act on it |
-/// | any other end | not at all |
+/// | any other end | not at all. Asking another server after a silent one would double the wait, and the load of what made the first one slow |
 ///
 /// Content is kept, and is sent again with its request, if all of it was here before the exchange began and the request
 /// is safe (`QUERY`, RFC 10008 §2). Other requests with content are not sent twice.

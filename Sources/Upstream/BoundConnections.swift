@@ -3,6 +3,11 @@ import Libevent
 /// The connections to origins that belong to one client connection, because its user may be authenticated on one of
 /// them (NTLM, Negotiate). Later requests of the client connection use them, and no request of another client does.
 ///
+/// They begin with a request that has such credentials, not with the 401 that asks for them: a client that never
+/// answers the 401 would hold a connection, so that one is closed. Nothing in a later request tells whose it is, so all
+/// later requests of the client connection pass, and their responses are for no other client. Hits stay hits: no stored
+/// response came over such a connection.
+///
 /// Owned by the client connection, which calls `close()` when it ends. Confined to the loop of both. A connection in
 /// use returns when its exchange is complete. It holds this object, and this object holds the idle connections, until
 /// either ends.

@@ -298,8 +298,8 @@ package final class UpstreamPool {
         }
     }
 
-    /// Looks up again, beside the requests, the names that have addresses. The requests use the known addresses until
-    /// an answer comes, if one does.
+    /// Looks up again, beside the requests, the names that have addresses: a busy connection would otherwise stay at an
+    /// address that its name lost long ago. The requests use the known addresses until an answer comes, if one does.
     package func lookAgain() {
         guard looksAgainAt != .max else { return }
         looksAgainAt = loop.now + Self.lookInterval

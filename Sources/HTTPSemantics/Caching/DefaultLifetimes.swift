@@ -50,7 +50,8 @@ public struct DefaultLifetimes: Sendable, Equatable {
     }
 
     /// Whether a response with `status` may get a default lifetime even without any directive, not even `public` (RFC
-    /// 9111 §3, §4.2.2).
+    /// 9111 §3, §4.2.2). The operator's value is a heuristic of this cache, not a statement of the response; so for 403
+    /// or 500 it would have no effect, and naming them is a mistake in the configuration.
     public static func mayHave(_ status: Status) -> Bool {
         guard status != .partialContent, !status.concernsRequest else { return false }
         return Freshness.isHeuristicallyCacheable(status) || needsName(status)

@@ -43,7 +43,10 @@ extension CachingPolicy {
     }
 
     /// Known fields that do not distinguish requests. The last two lines hold fields with rules of their own, which
-    /// decide on sharing; codings are compared as a set.
+    /// decide on sharing; codings are compared as a set. A field that is missing here costs a fetch; a list of the
+    /// fields that do distinguish would show a page to the wrong client where it is incomplete. `User-Agent` is here,
+    /// since browsers would otherwise share next to nothing; `Accept` and `Accept-Language` are not, since many sites
+    /// negotiate without `Vary`.
     private static let indifferent: FieldSet = [
         FieldSet(.host, .connection, .keepAlive, .proxyConnection, .http2Settings, .te, .trailer, .upgrade),
         FieldSet(.contentLength, .transferEncoding, .expect, .age, .date),

@@ -40,6 +40,8 @@ public struct VaryRule: Sendable, Hashable {
     /// A response with `Content-Encoding` varies by `Accept-Encoding` whether `Vary` names it or not: by default nginx
     /// compresses without adding `Vary`. If `Vary` does not name it, the rule depends on the response's codings: all
     /// requests that accept them match each other, and any other request matches requests with the same field value.
+    /// So a file with an encoding that no client accepts is stored, and yet an origin that takes `gzip;q=0` for a wish
+    /// cannot give one client's gzip to all that accept none.
     /// - Parameter policy: its settings for codings and odd names are part of the rule, so that keys stay comparable
     ///   when the operator changes them.
     public init?(_ fields: FieldView, policy: borrowing CachingPolicy = CachingPolicy()) {

@@ -2,8 +2,9 @@ import Bytes
 
 /// The cookies of a request, line by line in their order: `name=value` between semicolons (RFC 6265 §4.2.1), without
 /// the white space around either. A pair without `=` is a name without a value, as in PHP and Rack. Quotes have no
-/// meaning: a semicolon within them separates as well. The iterator is empty if `Connection` nominates the field, since
-/// the origin then does not receive it. Does not allocate.
+/// meaning: a semicolon within them separates as well. So quotes hide no cookie: an origin that honours them reads some
+/// of these cookies, and no others. The iterator is empty if `Connection` nominates the field, since the origin then
+/// does not receive it. Does not allocate.
 ///
 ///     var cookies = CookieIterator(fields)
 ///     while cookies.next() { … cookies.name … cookies.value … }
