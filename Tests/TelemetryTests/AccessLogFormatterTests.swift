@@ -26,7 +26,7 @@ import Testing
 
     @Test func `what is absent is a dash in a combined line`() {
         let example = Example {
-            $0.record = TransactionRecord(started: 0, duration: 0)
+            $0.record = AccessLogRecord(started: 0, duration: 0)
             ($0.client, $0.method, $0.host, $0.target) = ([], [], [], [])
         }
         #expect(

@@ -1,14 +1,15 @@
-import Telemetry
 import Testing
 
+@testable import Telemetry
+
 @Suite struct AccessLogLossesTests {
-    private func report(lost: Int = 0, failure: Int32? = nil) -> AccessLogWriter<MemorySink>.Report {
+    private func report(lost: Int = 0, failure: Int32? = nil) -> AccessLogReport {
         let queue = AccessLogQueue()
-        let buffer = AccessLogBuffer(queue)
+        let loop = LogLoop(queue)
         let sink = MemorySink()
         if lost > 0 { sink.roomLeft = [0] }
-        for _ in 0..<lost { Example().append(to: buffer) }
-        _ = buffer.handOver()
+        for _ in 0..<lost { Example().append(to: loop) }
+        _ = loop.handOver()
         var writer = AccessLogWriter(queues: [queue], format: .combined, sink: sink)
         return writer.drain()
     }

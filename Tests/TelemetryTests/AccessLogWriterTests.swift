@@ -19,14 +19,14 @@ private final class Tally: Sendable {
 
     @Test func `a drain writes what every loop handed over, in the order it was appended`() {
         let queues = [AccessLogQueue(), AccessLogQueue()]
-        let buffers = queues.map { AccessLogBuffer($0) }
+        let loops = queues.map { LogLoop($0) }
         let sink = MemorySink()
         var writer = AccessLogWriter(queues: queues, format: .combined, sink: sink)
-        for number in 0..<1000 { Self.example(number).append(to: buffers[number % 2]) }
+        for number in 0..<1000 { Self.example(number).append(to: loops[number % 2]) }
         #expect(writer.drain().written == 0)
-        for buffer in buffers {
-            let isTaken = buffer.handOver()
-            #expect(isTaken && buffer.isEmpty)
+        for loop in loops {
+            let isTaken = loop.handOver()
+            #expect(isTaken && loop.isEmpty)
         }
         let report = writer.drain()
         #expect(report.written == 1000)
@@ -39,41 +39,27 @@ private final class Tally: Sendable {
         #expect(sink.lines.count == 1000)
     }
 
-    @Test func `the first record of a batch and those from its mark on are told apart`() {
-        let buffer = AccessLogBuffer(AccessLogQueue(capacity: 4096))
-        #expect(Self.example(0).append(to: buffer) == .keptFirst)
-        let outcomes = (1..<100).map { Self.example($0).append(to: buffer) }
-        let mark = outcomes.firstIndex(of: .keptAtMark)
-        let full = outcomes.firstIndex(of: .dropped)
-        #expect(mark != nil && full != nil)
-        guard let mark, let full else { return }
-        #expect(outcomes[..<mark].allSatisfy { $0 == .kept } && outcomes[mark..<full].allSatisfy { $0 == .keptAtMark })
-        let isTaken = buffer.handOver()
-        #expect(isTaken && buffer.isEmpty)
-        #expect(Self.example(0).append(to: buffer) == .keptFirst)
-    }
-
     @Test func `while a batch waits the next one fills, drops, counts, and goes on after the drain`() {
         let queue = AccessLogQueue(capacity: 4096)
-        let buffer = AccessLogBuffer(queue)
+        let loop = LogLoop(queue)
         let sink = MemorySink()
         var writer = AccessLogWriter(queues: [queue], format: .combined, sink: sink)
-        Self.example(0).append(to: buffer)
-        let isFirstTaken = buffer.handOver()
-        let outcomes = (1...100).map { Self.example($0).append(to: buffer) }
-        let isSecondTaken = buffer.handOver()
+        Self.example(0).append(to: loop)
+        let isFirstTaken = loop.handOver()
+        let outcomes = (1...100).map { Self.example($0).append(to: loop) }
+        let isSecondTaken = loop.handOver()
         #expect(isFirstTaken && !isSecondTaken)
-        let kept = outcomes.count { $0 != .dropped }
+        let kept = outcomes.count { $0 }
         #expect(kept > 10 && kept < 60)
-        #expect(outcomes[kept...].allSatisfy { $0 == .dropped })
+        #expect(outcomes[kept...].allSatisfy { !$0 })
         var report = writer.drain()
         #expect(report.written == 1 && report.dropped == 0)
-        let isTakenNow = buffer.handOver()
+        let isTakenNow = loop.handOver()
         report = writer.drain()
         #expect(isTakenNow && report.written == kept)
         #expect(report.dropped == UInt64(100 - kept))
-        Self.example(200).append(to: buffer)
-        _ = buffer.handOver()
+        Self.example(200).append(to: loop)
+        _ = loop.handOver()
         report = writer.drain()
         #expect(report.written == 1 && report.dropped == 0)
         #expect(Self.numbers(sink.lines) == Array(0...kept) + [200])
@@ -81,10 +67,10 @@ private final class Tally: Sendable {
 
     @Test func `what a loop leaves at its end is taken in any case, in order`() {
         let queue = AccessLogQueue(capacity: 4096)
-        let buffer = AccessLogBuffer(queue)
+        let loop = LogLoop(queue)
         for number in 0..<4 {
-            Self.example(number).append(to: buffer)
-            let isTaken = buffer.handOver(isLast: number > 0)
+            Self.example(number).append(to: loop)
+            let isTaken = loop.handOver(isLast: number > 0)
             #expect(isTaken)
         }
         let sink = MemorySink()
@@ -96,19 +82,19 @@ private final class Tally: Sendable {
 
     @Test func `a loop that is as fast as the sink keeps neither the others nor a reopening waiting`() {
         let queues = [AccessLogQueue(), AccessLogQueue()]
-        let buffers = queues.map { AccessLogBuffer($0) }
+        let loops = queues.map { LogLoop($0) }
         let sink = MemorySink()
         // More than is written at a time.
         let each = 2 * AccessLogSettings.flushSize / Self.example(0).line(.combined).utf8.count
         var number = 0
-        func handOver(to buffer: AccessLogBuffer) {
-            for _ in 0..<each { Self.example(number).append(to: buffer) }
+        func handOver(to loop: LogLoop) {
+            for _ in 0..<each { Self.example(number).append(to: loop) }
             number += 1
-            _ = buffer.handOver()
+            _ = loop.handOver()
         }
-        sink.whenWritten = { if number < 100 { handOver(to: buffers[0]) } }
+        sink.whenWritten = { if number < 100 { handOver(to: loops[0]) } }
         var writer = AccessLogWriter(queues: queues, format: .combined, sink: sink)
-        for buffer in buffers { handOver(to: buffer) }
+        for loop in loops { handOver(to: loop) }
         let report = writer.drain()
         #expect(report.written == 2 * each)
         #expect(Set(Self.numbers(sink.lines)) == [0, 1])
@@ -118,23 +104,23 @@ private final class Tally: Sendable {
 
     @Test func `a full disk costs lines, is counted, and tears no later line`() {
         let queue = AccessLogQueue()
-        let buffer = AccessLogBuffer(queue)
+        let loop = LogLoop(queue)
         let sink = MemorySink()
         let status = AccessLogStatus()
         var writer = AccessLogWriter(queues: [queue], format: .json, sink: sink, status: status)
         let line = Example().line(.json)
         // One and a half lines fit, then nothing, then all.
         sink.roomLeft = [line.utf8.count * 3 / 2, 0]
-        for _ in 0..<3 { Example().append(to: buffer) }
-        _ = buffer.handOver()
+        for _ in 0..<3 { Example().append(to: loop) }
+        _ = loop.handOver()
         var report = writer.drain()
         #expect(report.written == 1 && report.lost == 2 && report.failure == 28)
-        Example().append(to: buffer)
-        _ = buffer.handOver()
+        Example().append(to: loop)
+        _ = loop.handOver()
         report = writer.drain()
         #expect(report.written == 0 && report.lost == 1 && report.failure == 28)
-        Example().append(to: buffer)
-        _ = buffer.handOver()
+        Example().append(to: loop)
+        _ = loop.handOver()
         report = writer.drain()
         #expect(report.written == 1 && report.lost == 0 && report.failure == nil)
         #expect(sink.lines.count == 3)
@@ -162,18 +148,18 @@ private final class Tally: Sendable {
 
     @Test func `a file that takes a torn one's place begins with a whole line`() {
         let (queue, sink) = (AccessLogQueue(capacity: 1 << 16), MemorySink())
-        let buffer = AccessLogBuffer(queue)
+        let loop = LogLoop(queue)
         let status = AccessLogStatus()
         var writer = AccessLogWriter(queues: [queue], format: .json, sink: sink, status: status)
         sink.roomLeft = [5]
-        Example().append(to: buffer)
-        _ = buffer.handOver()
+        Example().append(to: loop)
+        _ = loop.handOver()
         _ = writer.drain()
         #expect(sink.bytes.count == 5)
         sink.isRotated = true
         status.requestReopen()
-        Example().append(to: buffer)
-        _ = buffer.handOver()
+        Example().append(to: loop)
+        _ = loop.handOver()
         let report = writer.drain()
         #expect(report.written == 1 && report.lost == 0)
         #expect(String(decoding: sink.bytes, as: UTF8.self) == Example().line(.json))
@@ -181,14 +167,14 @@ private final class Tally: Sendable {
 
     @Test func `a failed reopening is reported and the old file goes on`() {
         let queue = AccessLogQueue()
-        let buffer = AccessLogBuffer(queue)
+        let loop = LogLoop(queue)
         let sink = MemorySink()
         sink.reopenFailure = 13
         let status = AccessLogStatus()
         var writer = AccessLogWriter(queues: [queue], format: .json, sink: sink, status: status)
         status.requestReopen()
-        Example().append(to: buffer)
-        _ = buffer.handOver()
+        Example().append(to: loop)
+        _ = loop.handOver()
         let report = writer.drain()
         #expect(report.reopenFailure == 13 && report.failure == nil)
         #expect(report.written == 1)
@@ -200,14 +186,14 @@ private final class Tally: Sendable {
         let queues = (0..<loops).map { _ in AccessLogQueue(capacity: 8 << 20) }
         let finished = Tally()
         let lines: [String] = await withTaskGroup(of: [String].self) { group in
-            for loop in 0..<loops {
+            for index in 0..<loops {
                 group.addTask {
-                    let buffer = AccessLogBuffer(queues[loop])
+                    let loop = LogLoop(queues[index])
                     for number in 0..<each {
-                        Self.example(loop * each + number).append(to: buffer)
-                        if number % 10 == 0 { _ = buffer.handOver() }
+                        Self.example(index * each + number).append(to: loop)
+                        if number % 10 == 0 { _ = loop.handOver() }
                     }
-                    _ = buffer.handOver(isLast: true)
+                    _ = loop.handOver(isLast: true)
                     finished.count.wrappingAdd(1, ordering: .releasing)
                     return []
                 }
@@ -228,8 +214,8 @@ private final class Tally: Sendable {
         let numbers = Self.numbers(lines)
         #expect(numbers.count == loops * each)
         #expect(Set(numbers) == Set(0..<loops * each))
-        for loop in 0..<loops {
-            let own = numbers.filter { $0 / each == loop }
+        for index in 0..<loops {
+            let own = numbers.filter { $0 / each == index }
             #expect(own == own.sorted())
         }
     }

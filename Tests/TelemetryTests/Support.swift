@@ -7,7 +7,7 @@ func text(_ buffer: ByteBuffer) -> String { String(buffer.span) }
 
 /// What a test logs: texts as strings, sensible defaults.
 struct Example {
-    var record = TransactionRecord(started: 1_795_238_204_123, duration: 1_234_567, firstByte: 250_999)
+    var record = AccessLogRecord(started: 1_795_238_204_123, duration: 1_234_567, firstByte: 250_999)
     var client: [UInt8] = Array("192.0.2.1".utf8)
     var method: [UInt8] = Array("GET".utf8)
     var host: [UInt8] = Array("example.org".utf8)
@@ -25,26 +25,44 @@ struct Example {
         change(&self)
     }
 
+    /// - Returns: whether it fitted.
     @discardableResult
-    func append(to buffer: AccessLogBuffer) -> AccessLogBuffer.Outcome {
-        buffer.append(
+    func append(to loop: LogLoop) -> Bool {
+        loop.batch.append(
             record, client: client.span, method: method.span, host: host.span, target: target.span,
-            upstream: upstream.span,
-            detail: detail.span, referer: referer.span, userAgent: userAgent.span)
+            upstream: upstream.span, detail: detail.span, referer: referer.span, userAgent: userAgent.span)
+    }
+
+    func append(to feed: AccessLogFeed) {
+        feed.append(
+            record, client: client.span, method: method.span, host: host.span, target: target.span,
+            upstream: upstream.span, detail: detail.span, referer: referer.span, userAgent: userAgent.span)
     }
 
     func line(_ format: AccessLogFormat) -> String {
-        let queue = AccessLogQueue(capacity: 1 << 16)
-        let buffer = AccessLogBuffer(queue)
-        append(to: buffer)
-        _ = buffer.handOver()
-        var batch = AccessLogBatch(capacity: 0)
-        _ = queue.exchange(&batch)
+        let loop = LogLoop(AccessLogQueue(capacity: 1 << 16))
+        append(to: loop)
         var formatter = AccessLogFormatter(format: format)
         let output = ByteBuffer(capacity: 256)
-        formatter.append(batch, at: 0, to: output)
+        formatter.append(loop.batch, at: 0, to: output)
         return text(output)
     }
+}
+
+/// A loop that hands its batch over when the test says so.
+final class LogLoop {
+    private let queue: AccessLogQueue
+    var batch: AccessLogBatch
+
+    init(_ queue: AccessLogQueue) {
+        self.queue = queue
+        batch = AccessLogBatch(capacity: queue.capacity)
+    }
+
+    var isEmpty: Bool { batch.isEmpty }
+
+    /// - Returns: whether the batch was taken.
+    func handOver(isLast: Bool = false) -> Bool { queue.handOver(&batch, isLast: isLast) }
 }
 
 /// Remembers what it was given, and fails when told to.
@@ -57,14 +75,14 @@ final class MemorySink: AccessLogSink {
     /// Called after each write.
     var whenWritten: () -> Void = {}
 
-    func write(_ bytes: Span<UInt8>) -> AccessLogWriteResult {
+    func append(_ bytes: Span<UInt8>) -> (written: Int, failure: Int32?) {
         defer { whenWritten() }
         let room = roomLeft.isEmpty ? bytes.count : min(roomLeft.removeFirst(), bytes.count)
         for index in 0..<room { self.bytes.append(bytes[index]) }
-        return room == bytes.count ? .complete : .failed(written: room, code: 28)
+        return (room, room == bytes.count ? nil : 28)
     }
 
-    func reopen() -> Int32? {
+    func openAgain() -> Int32? {
         reopenings += 1
         if isRotated { bytes = [] }
         return reopenFailure

@@ -5,7 +5,7 @@ import Telemetry
 
 /// Writes the access log, on a thread of its own, in the batches that the workers hand over.
 ///
-/// The workers only append records to their buffers (`AccessLogFeed`), so they never wait for the disk.
+/// The workers only append records to their feeds (`AccessLogFeed`), so they never wait for the disk.
 final class AccessLog: Sendable {
     let status: AccessLogStatus
     private let output: LogOutput
@@ -20,13 +20,18 @@ final class AccessLog: Sendable {
         flushWait = settings.flushWait
         let status = AccessLogStatus()
         self.status = status
-        let file = try LogFile(settings.target)
+        let file: AppendFile =
+            switch settings.target {
+            case .off, .standardOutput: try .standardOutput()
+            case .file(let path): try AppendFile(path: path)
+            }
         if !file.isOpen {
             log.warning("access log: nobody reads the pipe \(settings.path); lines are lost until somebody does")
         }
         let taker: StaticString = file.hasReader ? "its reader" : "the disk"
         let output = LogOutput(
-            AccessLogWriter(queues: queues, format: settings.format, sink: file, status: status), path: settings.path,
+            AccessLogWriter(queues: queues, format: settings.format, sink: LogFile(file: file), status: status),
+            path: settings.path,
             taker: taker, log: log)
         self.output = output
         thread = try LoopThread(name: "access-log") { loop in
@@ -38,7 +43,10 @@ final class AccessLog: Sendable {
 
     /// Makes a worker's feed of the log. Called on the worker's loop, once per worker.
     func feed(ofWorker index: Int, on loop: EventLoop) -> AccessLogFeed {
-        AccessLogFeed(queues[index], flushWait: flushWait, on: loop) { [self] in drainSoon() }
+        AccessLogFeed(
+            queues[index],
+            startTimer: { [flushWait] whenDue in loop.schedule(after: flushWait.nanoseconds, whenDue) },
+            wakeWriter: { [self] in drainSoon() })
     }
 
     /// Makes the log's thread write the batches handed over. May be called on any thread.
@@ -70,7 +78,9 @@ private final class LogOutput: Sendable {
     private let taker: StaticString
     private let log: Logger
 
-    init(_ writer: consuming sending AccessLogWriter<LogFile>, path: String, taker: StaticString, log: Logger) {
+    init(
+        _ writer: consuming sending AccessLogWriter<LogFile>, path: String, taker: StaticString, log: Logger
+    ) {
         self.writer = Mutex(writer)
         self.path = path
         self.taker = taker
@@ -114,26 +124,15 @@ private final class LogOutput: Sendable {
 
 /// The file, pipe or standard output to which the lines are written.
 private struct LogFile: AccessLogSink, ~Copyable {
-    private var file: AppendFile
-    var isOpen: Bool { file.isOpen }
-    var hasReader: Bool { file.hasReader }
+    var file: AppendFile
     var isEmpty: Bool { file.isEmpty }
 
-    init(_ target: AccessLogTarget) throws(SystemError) {
-        file =
-            switch target {
-            case .off, .standardOutput: try .standardOutput()
-            case .file(let path): try AppendFile(path: path)
-            }
-    }
-
-    mutating func write(_ bytes: Span<UInt8>) -> AccessLogWriteResult {
+    mutating func append(_ bytes: Span<UInt8>) -> (written: Int, failure: Int32?) {
         let (written, error) = file.write(bytes)
-        if let error { return .failed(written: written, code: error.code) }
-        return .complete
+        return (written, error?.code)
     }
 
-    mutating func reopen() -> Int32? {
+    mutating func openAgain() -> Int32? {
         do throws(SystemError) {
             try file.reopen()
             return nil

@@ -4,6 +4,22 @@ import Libevent
 import Storage
 import Telemetry
 
+/// The response that a client was sent to one request, and its times in nanoseconds of the loop's clock.
+struct SentResponse {
+    /// `nil` if the connection ended before any byte of the response was sent.
+    let status: Status?
+    /// Whether the response was cut off, or the client left, before its end.
+    let isAborted: Bool
+    /// When the request's first byte was read; 0: in this iteration of the loop.
+    let began: Int64
+    /// When the response's first byte was sent; 0: none was.
+    let firstByte: Int64
+    /// Bytes of content that were sent.
+    let bodyBytes: UInt64
+    /// Whether the peer is a trusted proxy, which names its client (`TrustedProxies`).
+    let isProxied: Bool
+}
+
 /// Records each finished request: counters, latencies, and a record for the access log. Formats no text.
 ///
 /// One per worker, confined to its loop.
@@ -21,8 +37,6 @@ final class Recorder {
     var isCuttingOff = false
     private let loop: EventLoop
     private let feed: AccessLogFeed?
-    /// The buffer of `feed`, held here to avoid a retain.
-    private let buffer: AccessLogBuffer?
 
     /// - Parameter feed: `nil` if there is no access log.
     init(loop: EventLoop, metrics: LoopMetrics, feed: AccessLogFeed?, trustedProxies: TrustedProxies) {
@@ -30,7 +44,6 @@ final class Recorder {
         self.loop = loop
         self.metrics = metrics
         self.feed = feed
-        buffer = feed?.buffer
     }
 
     /// The worker ends: from now on each record is handed to the access log at once.
@@ -57,8 +70,10 @@ final class Recorder {
     func record(_ sent: SentResponse, of answered: AnsweredRequest, client: ByteSlice) {
         var record = makeRecord(sent, answered.verdict)
         guard let head = answered.head, let fields = answered.fields else {
+            // The request was refused before its head could be parsed.
             count(.other, record, metrics.unrouted)
-            return appendUnread(record, client: client)
+            feed?.append(record, client: client.span, method: Span(), host: Span(), target: Span())
+            return
         }
         record.version = ProtocolVersion(head.version)
         count(head.method, record, answered.upstreamMetrics ?? metrics.unrouted)
@@ -96,10 +111,10 @@ final class Recorder {
     }
 
     @inline(__always)
-    private func makeRecord(_ sent: SentResponse, _ verdict: Verdict) -> TransactionRecord {
+    private func makeRecord(_ sent: SentResponse, _ verdict: Verdict) -> AccessLogRecord {
         let now = loop.now
         let began = sent.began == 0 ? now : sent.began
-        var record = TransactionRecord(
+        var record = AccessLogRecord(
             started: loop.wallClockMilliseconds - (now - began) / 1_000_000, duration: UInt64(max(0, now - began)),
             firstByte: sent.firstByte == 0 ? nil : UInt64(max(0, sent.firstByte - began)))
         record.status = sent.status?.code ?? 0
@@ -109,7 +124,7 @@ final class Recorder {
         return record
     }
 
-    private func count(_ method: Method, _ record: TransactionRecord, _ upstreamMetrics: UpstreamMetrics) {
+    private func count(_ method: Method, _ record: AccessLogRecord, _ upstreamMetrics: UpstreamMetrics) {
         metrics.add(.requests(MethodClass(method)))
         upstreamMetrics.add(.verdicts(record.verdict))
         if record.status != 0 { metrics.add(.responses(StatusClass(status: record.status))) }
@@ -119,7 +134,7 @@ final class Recorder {
     }
 
     private func append(
-        _ record: TransactionRecord, _ head: RequestHead, _ fields: FieldView, client: Span<UInt8>, isProxied: Bool,
+        _ record: AccessLogRecord, _ head: RequestHead, _ fields: FieldView, client: Span<UInt8>, isProxied: Bool,
         server: Span<UInt8> = Span(), detail: Span<UInt8> = Span()
     ) {
         var client = client
@@ -128,20 +143,11 @@ final class Recorder {
             if !named.isEmpty { client = named }
         }
         let bytes = fields.bytes
-        // Not through a local constant, which would retain the buffer.
-        let outcome = buffer?.append(
+        // Not through a local constant, which would retain the feed.
+        feed?.append(
             record, client: client, method: bytes.extracting(head.methodRange.range),
-            host: bytes.extracting(head.authority.range),
-            target: bytes.extracting(head.target.whole.range), upstream: server, detail: detail,
-            referer: fields.logged(.referer),
-            userAgent: fields.logged(.userAgent))
-        if let outcome, outcome != .kept { feed?.noteAppended(outcome) }
-    }
-
-    /// Appends a request that was refused before its head could be parsed.
-    private func appendUnread(_ record: TransactionRecord, client: ByteSlice) {
-        let outcome = buffer?.append(record, client: client.span, method: Span(), host: Span(), target: Span())
-        if let outcome, outcome != .kept { feed?.noteAppended(outcome) }
+            host: bytes.extracting(head.authority.range), target: bytes.extracting(head.target.whole.range),
+            upstream: server, detail: detail, referer: fields.logged(.referer), userAgent: fields.logged(.userAgent))
     }
 }
 

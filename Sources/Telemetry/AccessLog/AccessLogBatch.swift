@@ -1,42 +1,14 @@
 import Bytes
 
-/// Finished requests that wait to be written: fixed-size entries, and one run of bytes for all their texts. A value
-/// without a lock; each loop has three, which circulate between its `AccessLogBuffer`, its `AccessLogQueue` and the
-/// writer.
+/// Finished requests that wait to be written: their records, and one run of bytes for all their texts. A value without
+/// a lock; each loop has three, which circulate between its `AccessLogFeed`, its `AccessLogQueue` and the writer.
 struct AccessLogBatch: Sendable {
-    /// The most bytes that entries and texts may take together.
+    /// The most bytes that records and texts may take together.
     let capacity: Int
-    private(set) var entries: [Entry] = []
+    private(set) var records: [AccessLogRecord] = []
     private(set) var texts: [UInt8] = []
     /// The number of records that did not fit.
-    var dropped: UInt64 = 0
-
-    /// A record, and the places of its texts. 80 bytes: each cache line saved makes a hit cheaper.
-    struct Entry: Sendable {
-        var record: TransactionRecord
-        /// The end of each text, counted from `textStart`.
-        var ends = InlineArray<8, UInt16>(repeating: 0)
-        /// The start of the first text in `texts`; the others follow in the order of `TransactionText`.
-        var textStart: UInt32
-        var isClipped = false
-
-        init(_ record: TransactionRecord, textStart: Int) {
-            self.record = record
-            // At most `mostCapacity`.
-            self.textStart = UInt32(truncatingIfNeeded: textStart)
-        }
-
-        /// The range of one text in `texts`.
-        @inline(__always)
-        func range(of text: TransactionText) -> Range<Int> { range(from: text, through: text) }
-
-        /// The range of the adjacent texts from `first` to `last`.
-        @inline(__always)
-        func range(from first: TransactionText, through last: TransactionText) -> Range<Int> {
-            let start = first == .client ? 0 : Int(ends[Int(first.rawValue) &- 1])
-            return Int(textStart) &+ start..<Int(textStart) &+ Int(ends[Int(last.rawValue)])
-        }
-    }
+    private(set) var dropped: UInt64 = 0
 
     /// The largest capacity: the start of every text fits 32 bits.
     static let mostCapacity = 1 << 31
@@ -46,20 +18,21 @@ struct AccessLogBatch: Sendable {
     init(capacity: Int) {
         let capacity = min(capacity, Self.mostCapacity)
         self.capacity = capacity
-        entries.reserveCapacity(capacity / MemoryLayout<Entry>.stride)
+        records.reserveCapacity(capacity / MemoryLayout<AccessLogRecord>.stride)
         texts.reserveCapacity(capacity)
     }
 
     /// The number of lines.
-    var count: Int { entries.count }
-    var isEmpty: Bool { entries.isEmpty }
+    var count: Int { records.count }
+    var isEmpty: Bool { records.isEmpty }
     /// Bytes taken, out of `capacity`.
-    var used: Int { entries.count * MemoryLayout<Entry>.stride + texts.count }
+    var used: Int { records.count * MemoryLayout<AccessLogRecord>.stride + texts.count }
 
-    /// Appends one finished request. Returns `false`, with nothing changed, if it does not fit.
-    @inline(__always) // Into `AccessLogBuffer.append`: the record and eight spans are not passed twice.
+    /// Appends one finished request. If it does not fit, it is counted as dropped.
+    /// - Returns: whether it fitted.
+    @inline(__always) // Into `AccessLogFeed.append`: the record and eight spans are not passed twice.
     mutating func append(
-        _ record: TransactionRecord,
+        _ record: AccessLogRecord,
         client: Span<UInt8>, method: Span<UInt8>, host: Span<UInt8>, target: Span<UInt8>, upstream: Span<UInt8>,
         detail: Span<UInt8>,
         referer: Span<UInt8>, userAgent: Span<UInt8>
@@ -67,46 +40,89 @@ struct AccessLogBatch: Sendable {
         let longest =
             client.count + method.count + host.count + target.count + upstream.count + detail.count + referer.count
             + userAgent.count
+        let room = min(longest, AccessLogText.allLimits)
         // A clipped request counts as longer than it becomes: near the end it is dropped too early, never too late.
-        guard used + MemoryLayout<Entry>.stride + min(longest, TransactionText.allLimits) <= capacity else {
+        guard used + MemoryLayout<AccessLogRecord>.stride + room <= capacity else {
+            dropped &+= 1
             return false
         }
-        var entry = Entry(record, textStart: texts.count)
-        texts.append(addingCapacity: min(longest, TransactionText.allLimits)) { output in
-            entry.keep(client, as: .client, in: &output)
-            entry.keep(method, as: .method, in: &output)
-            entry.keep(host, as: .host, in: &output)
-            entry.keep(target, as: .target, in: &output)
-            entry.keep(upstream, as: .upstream, in: &output)
-            entry.keep(detail, as: .detail, in: &output)
-            entry.keep(referer, as: .referer, in: &output)
-            entry.keep(userAgent, as: .userAgent, in: &output)
+        var record = record
+        record.beginTexts(at: texts.count)
+        texts.append(addingCapacity: room) { output in
+            record.keep(client, as: .client, in: &output)
+            record.keep(method, as: .method, in: &output)
+            record.keep(host, as: .host, in: &output)
+            record.keep(target, as: .target, in: &output)
+            record.keep(upstream, as: .upstream, in: &output)
+            record.keep(detail, as: .detail, in: &output)
+            record.keep(referer, as: .referer, in: &output)
+            record.keep(userAgent, as: .userAgent, in: &output)
         }
-        entries.append(entry)
+        records.append(record)
         return true
     }
 
     /// Removes all records and keeps the memory.
     mutating func removeAll() {
-        entries.removeAll(keepingCapacity: true)
+        records.removeAll(keepingCapacity: true)
         texts.removeAll(keepingCapacity: true)
         dropped = 0
     }
 }
 
-extension AccessLogBatch.Entry {
-    @inline(__always)
-    fileprivate mutating func keep(_ bytes: Span<UInt8>, as text: TransactionText, in output: inout OutputSpan<UInt8>) {
-        let kept = bytes.extracting(first: text.limit)
-        if kept.count < bytes.count { isClipped = true }
-        if !kept.isEmpty { output.append(copying: kept) }
-        let index = Int(text.rawValue)
-        // All texts together are far less than 64 KiB: `TransactionText.allLimits`.
-        ends[index] = (index == 0 ? 0 : ends[index &- 1]) &+ UInt16(truncatingIfNeeded: kept.count)
+/// One loop's path to the access log: a filled batch waits here until the writer takes it.
+///
+/// ```
+///   loop                       any thread                  log's thread
+/// AccessLogFeed ──handOver(batch)→  AccessLogQueue  ──exchange(batch)→ AccessLogWriter
+///         ←──an empty one──               ←──the empty one──
+/// ```
+///
+/// One instance per loop. The lock is taken once per batch, for a swap. Three batches circulate: one is filled, at most
+/// one waits, one is written. While one waits because the sink is slow, the loop goes on filling its own batch, up to
+/// its capacity, and after each request checks whether the batch can be handed over by now. A record that does not fit
+/// is dropped and counted; the loop never waits.
+public final class AccessLogQueue: Sendable {
+    private struct State {
+        /// Filled batches. At most one, until the loop ends.
+        var waiting: [AccessLogBatch] = []
+        /// The batch that the writer gave back.
+        var spare: AccessLogBatch?
     }
-}
 
-extension TransactionText {
-    /// The most bytes that one record's texts can take.
-    static let allLimits = allCases.reduce(0) { $0 + $1.limit }
+    private let state: Guarded<State>
+    /// Bytes of records that one batch takes.
+    let capacity: Int
+
+    /// - Parameter capacity: bytes of records that one batch takes.
+    public init(capacity: Int = AccessLogSettings().batchCapacity) {
+        self.capacity = capacity
+        state = Guarded(State(spare: AccessLogBatch(capacity: capacity)))
+    }
+
+    /// Gives `batch` to the writer and puts an empty one in its place. On the loop.
+    /// - Parameter isLast: the loop ends: the batch queues up even if another waits.
+    /// - Returns: whether the batch was given: not while another waits.
+    func handOver(_ batch: inout AccessLogBatch, isLast: Bool) -> Bool {
+        state.withLock { state in
+            guard isLast || state.waiting.isEmpty else { return false }
+            let next = state.spare.take() ?? AccessLogBatch(capacity: capacity)
+            state.waiting.append(batch)
+            batch = next
+            return true
+        }
+    }
+
+    /// Exchanges `batch`, all of whose records were written, for the next one that waits. On the writer's thread.
+    /// - Returns: false if no batch waits; then `batch` is empty.
+    func exchange(_ batch: inout AccessLogBatch) -> Bool {
+        batch.removeAll()
+        return state.withLock { state in
+            guard !state.waiting.isEmpty else { return false }
+            let next = state.waiting.removeFirst()
+            state.spare = batch
+            batch = next
+            return true
+        }
+    }
 }

@@ -14,28 +14,27 @@ struct AccessLogFormatter {
     mutating func append(_ batch: AccessLogBatch, at index: Int, to output: ByteBuffer) {
         let texts = batch.texts
         switch format {
-        case .combined: appendCombined(batch.entries[index], texts.span, to: output)
-        case .json: appendJSON(batch.entries[index], texts.span, to: output)
+        case .combined: appendCombined(batch.records[index], texts.span, to: output)
+        case .json: appendJSON(batch.records[index], texts.span, to: output)
         }
         output.append(UInt8(ascii: "\n"))
     }
 
     // MARK: combined
 
-    private mutating func appendCombined(_ entry: AccessLogBatch.Entry, _ texts: Span<UInt8>, to line: ByteBuffer) {
-        let record = entry.record
+    private mutating func appendCombined(_ record: AccessLogRecord, _ texts: Span<UInt8>, to line: ByteBuffer) {
         // In nearly all records no text needs escaping: one scan of the adjacent texts shows it.
         let words = Escaping(
-            for: texts.extracting(entry.range(from: .client, through: .detail)), printableFrom: Escaping.word)
+            for: texts.extracting(record.range(from: .client, through: .detail)), printableFrom: Escaping.word)
         let quoted = Escaping(
-            for: texts.extracting(entry.range(from: .referer, through: .userAgent)), printableFrom: Escaping.quotable)
-        line.append(texts.extracting(entry.range(of: .client)), words)
+            for: texts.extracting(record.range(from: .referer, through: .userAgent)), printableFrom: Escaping.quotable)
+        line.append(texts.extracting(record.range(of: .client)), words)
         line.append(" - - ")
         dates.append(record.started, to: line)
         line.append(" \"")
-        line.append(texts.extracting(entry.range(of: .method)), words)
+        line.append(texts.extracting(record.range(of: .method)), words)
         line.append(" ")
-        line.append(texts.extracting(entry.range(of: .target)), words)
+        line.append(texts.extracting(record.range(of: .target)), words)
         line.append(" ")
         line.append(record.version.name)
         line.append("\" ")
@@ -43,11 +42,11 @@ struct AccessLogFormatter {
         line.append(" ")
         line.append(decimal: record.bodyBytesSent)
         line.append(" \"")
-        line.append(texts.extracting(entry.range(of: .referer)), quoted)
+        line.append(texts.extracting(record.range(of: .referer)), quoted)
         line.append("\" \"")
-        line.append(texts.extracting(entry.range(of: .userAgent)), quoted)
+        line.append(texts.extracting(record.range(of: .userAgent)), quoted)
         line.append("\" host=\"")
-        line.append(texts.extracting(entry.range(of: .host)), words)
+        line.append(texts.extracting(record.range(of: .host)), words)
         line.append("\" verdict=")
         line.append(record.verdict.name)
         line.append(" role=")
@@ -58,26 +57,25 @@ struct AccessLogFormatter {
         line.append(microsecondSeconds: record.duration)
         line.append(" ttfb=")
         line.append(secondsOrDash: record.firstByte)
-        if record.upstreamStatus == 0, record.upstreamDuration == nil, entry.range(of: .upstream).isEmpty {
+        if record.upstreamStatus == 0, record.upstreamDuration == nil, record.range(of: .upstream).isEmpty {
             // The case of every hit.
             line.append(" upstream=- upstream_status=- upstream_time=-")
         } else {
-            appendUpstream(entry, texts, words, to: line)
+            appendUpstream(record, texts, words, to: line)
         }
-        if !entry.range(of: .detail).isEmpty {
+        if !record.range(of: .detail).isEmpty {
             line.append(" detail=")
-            line.append(texts.extracting(entry.range(of: .detail)), words)
+            line.append(texts.extracting(record.range(of: .detail)), words)
         }
         if record.isAborted { line.append(" aborted") }
-        if entry.isClipped { line.append(" clipped") }
+        if record.isClipped { line.append(" clipped") }
     }
 
     private func appendUpstream(
-        _ entry: AccessLogBatch.Entry, _ texts: Span<UInt8>, _ words: Escaping, to line: ByteBuffer
+        _ record: AccessLogRecord, _ texts: Span<UInt8>, _ words: Escaping, to line: ByteBuffer
     ) {
-        let record = entry.record
         line.append(" upstream=")
-        line.append(texts.extracting(entry.range(of: .upstream)), words)
+        line.append(texts.extracting(record.range(of: .upstream)), words)
         line.append(" upstream_status=")
         if record.upstreamStatus == 0 {
             line.append(UInt8(ascii: "-"))
@@ -90,15 +88,14 @@ struct AccessLogFormatter {
 
     // MARK: JSON
 
-    private mutating func appendJSON(_ entry: AccessLogBatch.Entry, _ texts: Span<UInt8>, to line: ByteBuffer) {
-        let record = entry.record
+    private mutating func appendJSON(_ record: AccessLogRecord, _ texts: Span<UInt8>, to line: ByteBuffer) {
         line.append("{\"time\":\"")
         dates.append(record.started, to: line)
         line.append("\"")
-        appendMember(",\"client\":", texts.extracting(entry.range(of: .client)), to: line)
-        appendMember(",\"method\":", texts.extracting(entry.range(of: .method)), to: line)
-        appendMember(",\"host\":", texts.extracting(entry.range(of: .host)), to: line)
-        appendMember(",\"target\":", texts.extracting(entry.range(of: .target)), to: line)
+        appendMember(",\"client\":", texts.extracting(record.range(of: .client)), to: line)
+        appendMember(",\"method\":", texts.extracting(record.range(of: .method)), to: line)
+        appendMember(",\"host\":", texts.extracting(record.range(of: .host)), to: line)
+        appendMember(",\"target\":", texts.extracting(record.range(of: .target)), to: line)
         line.append(",\"protocol\":\"")
         line.append(record.version.name)
         line.append("\",\"status\":")
@@ -120,8 +117,8 @@ struct AccessLogFormatter {
             line.append(",\"operation\":")
             line.append(decimal: record.operation)
         }
-        appendMember(",\"detail\":", texts.extracting(entry.range(of: .detail)), to: line)
-        appendMember(",\"upstream\":", texts.extracting(entry.range(of: .upstream)), to: line)
+        appendMember(",\"detail\":", texts.extracting(record.range(of: .detail)), to: line)
+        appendMember(",\"upstream\":", texts.extracting(record.range(of: .upstream)), to: line)
         if record.upstreamStatus != 0 {
             line.append(",\"upstream_status\":")
             line.append(decimal: UInt64(record.upstreamStatus))
@@ -130,10 +127,10 @@ struct AccessLogFormatter {
             line.append(",\"upstream_duration\":")
             line.append(microsecondSeconds: upstreamDuration)
         }
-        appendMember(",\"referer\":", texts.extracting(entry.range(of: .referer)), to: line)
-        appendMember(",\"user_agent\":", texts.extracting(entry.range(of: .userAgent)), to: line)
+        appendMember(",\"referer\":", texts.extracting(record.range(of: .referer)), to: line)
+        appendMember(",\"user_agent\":", texts.extracting(record.range(of: .userAgent)), to: line)
         if record.isAborted { line.append(",\"aborted\":true") }
-        if entry.isClipped { line.append(",\"clipped\":true") }
+        if record.isClipped { line.append(",\"clipped\":true") }
         line.append("}")
     }
 
@@ -155,4 +152,60 @@ extension ByteBuffer {
     fileprivate func append(secondsOrDash nanoseconds: UInt64?) {
         if let nanoseconds { append(microsecondSeconds: nanoseconds) } else { append(UInt8(ascii: "-")) }
     }
+}
+
+/// Writes the dates of log lines. The text of each second is computed only once.
+struct AccessLogDates {
+    let format: AccessLogFormat
+    private var second = Int64.min
+    private let cached = ByteBuffer(capacity: 32)
+
+    init(format: AccessLogFormat) { self.format = format }
+
+    /// `[21/Nov/2026:05:16:44 +0000]`, or `2026-11-21T05:16:44.123Z` for JSON. `milliseconds` since 1970.
+    mutating func append(_ milliseconds: Int64, to line: ByteBuffer) {
+        let (second, millisecond) = Int(milliseconds).flooredQuotientAndRemainder(dividingBy: 1000)
+        if second != self.second { cache(Int64(second)) }
+        line.append(cached.span)
+        guard format == .json else { return }
+        line.append(UInt8(ascii: "."))
+        line.append(decimal: UInt64(millisecond), width: 3)
+        line.append(UInt8(ascii: "Z"))
+    }
+
+    private mutating func cache(_ second: Int64) {
+        self.second = second
+        cached.removeAll()
+        let time = CivilTime(unixSeconds: second)
+        let date = time.date
+        switch format {
+        case .combined:
+            cached.append("[")
+            append(date.day)
+            cached.append(Self.months[date.month - 1])
+            append(date.year, width: 4)
+            cached.append(":")
+        case .json:
+            append(date.year, width: 4)
+            cached.append("-")
+            append(date.month)
+            cached.append("-")
+            append(date.day)
+            cached.append("T")
+        }
+        append(time.hour)
+        cached.append(":")
+        append(time.minute)
+        cached.append(":")
+        append(time.second)
+        if format == .combined { cached.append(" +0000]") }
+    }
+
+    private func append(_ number: Int, width: Int = 2) {
+        cached.append(decimal: UInt64(clamping: number), width: width)
+    }
+
+    private static let months: [StaticString] = [
+        "/Jan/", "/Feb/", "/Mar/", "/Apr/", "/May/", "/Jun/", "/Jul/", "/Aug/", "/Sep/", "/Oct/", "/Nov/", "/Dec/",
+    ]
 }

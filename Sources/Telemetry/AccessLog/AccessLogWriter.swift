@@ -1,24 +1,25 @@
 import Bytes
 
+/// The destination of the access log: a file, standard output, or a test. Called on the writer's thread only.
+public protocol AccessLogSink: ~Copyable {
+    /// Appends all of `bytes`, and waits as long as that takes. A short write must be continued inside.
+    /// - Returns: the number of bytes written and, if that is not all of them, the reason (`errno`): no space, or a pipe
+    ///   that has lost its reader.
+    mutating func append(_ bytes: Span<UInt8>) -> (written: Int, failure: Int32?)
+
+    /// Opens the same path again and closes the old file. After a failure the old file stays in use.
+    /// - Returns: `nil`, or the reason for the failure (`errno`).
+    mutating func openAgain() -> Int32?
+
+    /// Whether the sink is a file to which no byte has been written yet.
+    var isEmpty: Bool { get }
+}
+
 /// Empties the queues of all loops into one sink, a line for each record.
 ///
 /// Owned by one thread at a time: the thread that writes the log calls `drain` when a loop has handed over a batch, and
 /// once more at the end. A sink that fails costs lines, which are counted, and has no other effect.
 public struct AccessLogWriter<Sink: AccessLogSink & ~Copyable>: ~Copyable {
-    /// The result of one drain; worth a notice in the diagnostics log if lines were lost.
-    public struct Report: Sendable, Equatable {
-        /// Lines that reached the sink whole.
-        public internal(set) var written = 0
-        /// Records that the loops have dropped since the last drain because their batch was full.
-        public internal(set) var dropped: UInt64 = 0
-        /// Lines that the sink did not accept.
-        public internal(set) var lost = 0
-        /// The last `errno` of the sink, from writing.
-        public internal(set) var failure: Int32?
-        /// The reason why the sink could not be opened again (`errno`).
-        public internal(set) var reopenFailure: Int32?
-    }
-
     /// The numbers of lines written and lost. Any thread.
     public let status: AccessLogStatus
     private let queues: [AccessLogQueue]
@@ -51,13 +52,13 @@ public struct AccessLogWriter<Sink: AccessLogSink & ~Copyable>: ~Copyable {
     /// batch that is handed over requests a drain of its own, so a loop that is as fast as the sink delays neither the
     /// other loops nor a reopening.
     /// - Parameter isLast: the loops have ended: writes all batches.
-    public mutating func drain(isLast: Bool = false) -> Report {
-        var report = Report()
+    public mutating func drain(isLast: Bool = false) -> AccessLogReport {
+        var report = AccessLogReport()
         if status.takeReopenRequest() { reopen(&report) }
         for queue in queues {
             while queue.exchange(&batch) {
                 report.dropped += batch.dropped
-                for index in batch.entries.indices {
+                for index in batch.records.indices {
                     formatter.append(batch, at: index, to: output)
                     lines += 1
                     if output.count >= AccessLogSettings.flushSize { flush(&report) }
@@ -70,8 +71,8 @@ public struct AccessLogWriter<Sink: AccessLogSink & ~Copyable>: ~Copyable {
         return report
     }
 
-    private mutating func reopen(_ report: inout Report) {
-        if let code = sink.reopen() {
+    private mutating func reopen(_ report: inout AccessLogReport) {
+        if let code = sink.openAgain() {
             report.reopenFailure = code
             status.countFailure()
         } else if isLineTorn, sink.isEmpty {
@@ -82,14 +83,11 @@ public struct AccessLogWriter<Sink: AccessLogSink & ~Copyable>: ~Copyable {
         }
     }
 
-    private mutating func flush(_ report: inout Report) {
+    private mutating func flush(_ report: inout AccessLogReport) {
         guard lines > 0 else { return }
         let output = output
-        switch sink.write(output.span) {
-        case .complete:
-            isLineTorn = false
-            report.written += lines
-        case .failed(let count, let code):
+        let (count, failure) = sink.append(output.span)
+        if let failure {
             let accepted = output.span.extracting(first: count)
             // Every line has exactly one newline, since newlines in texts are escaped. The end of the torn line counts
             // as no line.
@@ -98,8 +96,11 @@ public struct AccessLogWriter<Sink: AccessLogSink & ~Copyable>: ~Copyable {
             if !accepted.isEmpty { isLineTorn = accepted[accepted.count - 1] != UInt8(ascii: "\n") }
             report.written += whole
             report.lost += lines - whole
-            report.failure = code
+            report.failure = failure
             status.countFailure()
+        } else {
+            isLineTorn = false
+            report.written += lines
         }
         lines = 0
         output.removeAll()

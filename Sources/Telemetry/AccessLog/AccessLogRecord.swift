@@ -1,6 +1,8 @@
-/// The parts of a finished request that have a fixed size: 56 bytes. The loop fills the record in and appends it to its
-/// `AccessLogBuffer` together with the texts (`TransactionText`), which are in the connection's own buffers.
-public struct TransactionRecord: Sendable, Equatable {
+import Bytes
+
+/// A finished request, as the access log reports it. The texts (`AccessLogText`) are in the batch that the record was
+/// appended to; the record has their places. 80 bytes: each cache line saved makes a hit cheaper.
+public struct AccessLogRecord: Sendable {
     /// Wall clock at the request's first byte: milliseconds since 1970-01-01T00:00:00Z.
     public var started: Int64
     /// From the first byte of the request to the last of the response, monotonic, in nanoseconds.
@@ -21,6 +23,12 @@ public struct TransactionRecord: Sendable, Equatable {
     public var role: Role = .none
     /// Whether the client left, or the response was cut off, before the response's end.
     public var isAborted = false
+    /// Whether a text was longer than its limit.
+    private(set) var isClipped = false
+    /// The start of the first text in the batch's texts; the others follow in the order of `AccessLogText`.
+    private var textStart: UInt32 = 0
+    /// The end of each text, counted from `textStart`.
+    private var textEnds = InlineArray<8, UInt16>(repeating: 0)
 
     /// Set the other properties afterwards.
     public init(started: Int64, duration: UInt64, firstByte: UInt64? = nil) {
@@ -43,7 +51,7 @@ public struct TransactionRecord: Sendable, Equatable {
     }
 
     /// A time or `nil`, in eight bytes.
-    private struct Time: Equatable {
+    private struct Time {
         private let value: UInt64
 
         init(_ nanoseconds: UInt64?) { value = nanoseconds ?? .max }
@@ -52,7 +60,7 @@ public struct TransactionRecord: Sendable, Equatable {
 }
 
 /// The parts of a logged request that have no fixed size.
-public enum TransactionText: UInt8, CaseIterable, Sendable {
+public enum AccessLogText: UInt8, CaseIterable, Sendable {
     /// The client's address as text, without the port.
     case client
     case method, host, target
@@ -73,5 +81,36 @@ public enum TransactionText: UInt8, CaseIterable, Sendable {
         case .referer: 1024
         case .userAgent: 512
         }
+    }
+
+    /// The most bytes that one record's texts can take.
+    static let allLimits = allCases.reduce(0) { $0 + $1.limit }
+}
+
+extension AccessLogRecord {
+    /// Places the texts that follow from `start` on. `start` fits 32 bits (`AccessLogBatch.mostCapacity`).
+    @inline(__always)
+    mutating func beginTexts(at start: Int) { textStart = UInt32(truncatingIfNeeded: start) }
+
+    /// Appends the next text to `output`, up to its limit.
+    @inline(__always)
+    mutating func keep(_ bytes: Span<UInt8>, as text: AccessLogText, in output: inout OutputSpan<UInt8>) {
+        let kept = bytes.extracting(first: text.limit)
+        if kept.count < bytes.count { isClipped = true }
+        if !kept.isEmpty { output.append(copying: kept) }
+        let index = Int(text.rawValue)
+        // All texts together are far less than 64 KiB: `AccessLogText.allLimits`.
+        textEnds[index] = (index == 0 ? 0 : textEnds[index &- 1]) &+ UInt16(truncatingIfNeeded: kept.count)
+    }
+
+    /// The range of one text in the batch's texts.
+    @inline(__always)
+    func range(of text: AccessLogText) -> Range<Int> { range(from: text, through: text) }
+
+    /// The range of the adjacent texts from `first` to `last`.
+    @inline(__always)
+    func range(from first: AccessLogText, through last: AccessLogText) -> Range<Int> {
+        let start = first == .client ? 0 : Int(textEnds[Int(first.rawValue) &- 1])
+        return Int(textStart) &+ start..<Int(textStart) &+ Int(textEnds[Int(last.rawValue)])
     }
 }

@@ -3,7 +3,7 @@ import Testing
 
 @testable import Telemetry
 
-@Suite struct LogEscapingTests {
+@Suite struct TextEscapingTests {
     @Test(
         arguments: [
             ([], #""""#),
