@@ -39,11 +39,11 @@ public protocol IterationReader: AnyObject {
 
     private var wakeUp: Watch?
     private var batch: [LoopHandle.Parcel] = []
-    private var hooks: [() -> Void] = []
     /// The readers that wait until the sockets have been read.
-    private let readers = Exclusive<[any IterationReader]>([])
+    private let readers = LaterList<any IterationReader>()
     /// Sockets whose `iterationEnds()` is to be called.
-    private let socketsToTell = Exclusive<[Socket]>([])
+    private let socketsToTell = LaterList<Socket>()
+    private let hooks = LaterList<() -> Void>()
     private var closing = ClosingQueue()
     private var isRunning = false
     private(set) var isFinished = false
@@ -104,12 +104,12 @@ extension EventLoop {
         while !handle.mustStop {
             unsafe clockIsFresh = false
             let waits =
-                hooks.isEmpty && !hasReaders && !hasSocketsToTell && !handle.hasOwnPosts && closing.isEmpty
+                hooks.isEmpty && readers.isEmpty && socketsToTell.isEmpty && !handle.hasOwnPosts && closing.isEmpty
             let result = unsafe event_base_loop(base, waits ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK)
             precondition(result >= 0, "the kernel refused to wait for events")
-            if hasReaders { tellReaders() }
+            if !readers.isEmpty { tellReaders() }
             if handle.hasOwnPosts { runBatch() }
-            if hasSocketsToTell { tellSockets() }
+            if !socketsToTell.isEmpty { tellSockets() }
             if !hooks.isEmpty { runHooks() }
             closing.iterationEnds()
             // If no code asked for the time, the iteration did next to nothing, and is not counted.
@@ -126,15 +126,15 @@ extension EventLoop {
 
     /// Runs `hook` once at the end of the current iteration, after its jobs. Use it to write output that was gathered
     /// during the iteration. A hook added by a hook runs at the end of the next iteration, which then does not wait.
-    public func atIterationEnd(_ hook: @escaping () -> Void) { hooks.append(hook) }
+    public func atIterationEnd(_ hook: @escaping () -> Void) { hooks.add(hook) }
 
     /// Calls `reader.socketsWereRead()` once, when the ready sockets of this iteration have been read and before any
     /// posted job runs. If another loop rings, only the sockets ahead of its bell have been read by then. On the loop's
     /// thread.
-    public func afterReading(_ reader: any IterationReader) { readers.use { $0.append(reader) } }
+    public func afterReading(_ reader: any IterationReader) { readers.add(reader) }
 
     /// Calls `socket.iterationEnds()` once at the end of the current iteration, before the hooks and without a closure.
-    func callAtIterationEnd(_ socket: Socket) { socketsToTell.use { $0.append(socket) } }
+    func callAtIterationEnd(_ socket: Socket) { socketsToTell.add(socket) }
 
     /// Closes the descriptor of a socket that is no longer watched, now or in one of the next iterations.
     func close(_ descriptor: Int32) {
@@ -157,9 +157,6 @@ extension EventLoop {
     /// thread.
     public func postponesEnd() -> Bool { closing.postpones(at: now) }
 
-    private var hasReaders: Bool { readers.use { !$0.isEmpty } }
-    private var hasSocketsToTell: Bool { socketsToTell.use { !$0.isEmpty } }
-
     /// Ends the loop: refuses new posts, runs the jobs already posted and the hooks, drops timers and signals. The
     /// loop's thread calls this after `run`, at most once; a `LoopThread` calls it by itself.
     public func finish() {
@@ -174,8 +171,8 @@ extension EventLoop {
         for signal in signals.values { signal.cancel() }
         wheel?.loopEnds()
         hooks.removeAll()
-        readers.use { $0.removeAll() }
-        socketsToTell.use { $0.removeAll() }
+        readers.removeAll()
+        socketsToTell.removeAll()
         // These jobs release objects whose last references other threads dropped a moment ago.
         while handle.takeLastBatch(&batch) { runTakenBatch() }
         handle.disown()
@@ -185,7 +182,7 @@ extension EventLoop {
         noteBeginning()
         // Tell the readers first, so that jobs find no half-done work, even if another loop rang before all sockets
         // were read.
-        if hasReaders { tellReaders() }
+        if !readers.isEmpty { tellReaders() }
         handle.takeBatch(&batch)
         runTakenBatch()
     }
@@ -197,31 +194,11 @@ extension EventLoop {
         batch.removeAll(keepingCapacity: batch.capacity <= 4096)
     }
 
-    private func tellReaders() {
-        var due: [any IterationReader] = []
-        readers.use { swap(&due, &$0) }
-        for reader in due { reader.socketsWereRead() }
-        due.removeAll(keepingCapacity: true)
-        // Reuse the array's storage.
-        readers.use { if $0.isEmpty { swap(&due, &$0) } }
-    }
+    private func tellReaders() { readers.forEachTaken { $0.socketsWereRead() } }
 
-    private func tellSockets() {
-        var due: [Socket] = []
-        socketsToTell.use { swap(&due, &$0) }
-        for socket in due { socket.iterationEnds() }
-        due.removeAll(keepingCapacity: true)
-        // Reuse the array's storage.
-        socketsToTell.use { if $0.isEmpty { swap(&due, &$0) } }
-    }
+    private func tellSockets() { socketsToTell.forEachTaken { $0.iterationEnds() } }
 
-    private func runHooks() {
-        var due: [() -> Void] = []
-        swap(&due, &hooks)
-        for hook in due { hook() }
-        due.removeAll(keepingCapacity: true)
-        if hooks.isEmpty { swap(&due, &hooks) }
-    }
+    private func runHooks() { hooks.forEachTaken { $0() } }
 }
 
 // MARK: Time
