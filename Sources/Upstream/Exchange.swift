@@ -12,8 +12,7 @@ import Telemetry
 ///                ↑  └─────────idle connection────────────────↗    │ └─101→ ended (upgraded)
 ///                └──next server, or closed before a response──────┘
 /// resolving ─next server→ resolving
-/// connecting ─next address→ connecting        connecting ─next server→ resolving
-///            (after the previous one failed, or beside it after `AddressRace.delay`)
+/// connecting ─next server→ resolving
 /// connecting ─full Unix socket→ waitingForRoom ─after a moment→ connecting
 /// any ─error→ failing ─the handler is told→ ended        any ─cancel→ ended
 /// ```
@@ -26,8 +25,8 @@ package final class Exchange {
             case .new: next == .resolving || next == .ended
             case .resolving: next == .resolving || next == .connecting || next == .failing || next == .ended
             case .connecting:
-                next == .resolving || next == .connecting || next == .waitingForRoom || next == .exchanging
-                    || next == .failing || next == .ended
+                next == .resolving || next == .waitingForRoom || next == .exchanging || next == .failing
+                    || next == .ended
             case .waitingForRoom: next == .connecting || next == .failing || next == .ended
             case .exchanging: next == .resolving || next == .failing || next == .ended
             case .failing: next == .ended
@@ -40,7 +39,7 @@ package final class Exchange {
     package let request: UpstreamRequest
     /// The address, as text, of the server asked last, from the first attempt to connect until the response has ended;
     /// for logs.
-    package var addressText: ByteSlice { connection?.addressText ?? lastAddress ?? .empty }
+    package var addressText: ByteSlice { connection?.addressText ?? race?.addressText ?? lastAddress ?? .empty }
 
     /// The interval, in nanoseconds, at which a full Unix socket is tried again: a hundredth of the usual connect
     /// timeout, and little work for hundreds of waiting exchanges.
@@ -68,15 +67,8 @@ package final class Exchange {
     private var tryBegan: Int64?
     /// The address whose turn it is among the addresses of that server; `nil` if there is no choice.
     private var turn: ServerAddresses.Turn?
-    /// The addresses that are still to be tried.
-    private var addresses: ArraySlice<SocketAddress> = []
-    /// Connections that are still being established, in the order in which they began. All of them began before
-    /// `connection`.
-    private var rivals: [UpstreamConnection] = []
-    /// Begins the next connection attempt beside the pending ones.
-    private var nextStart: Timer?
-    /// The failure of the previous address, while connections to others are being established.
-    private var failedBefore: UpstreamError?
+    /// The connection attempts, while connecting.
+    private var race: AddressRace?
     /// Until when a full Unix socket is tried again, in nanoseconds of the loop's clock; `nil` while other servers are
     /// left to ask.
     private var waitsForRoomUntil: Int64?
@@ -114,7 +106,7 @@ package final class Exchange {
     package func cancel() {
         guard state != .ended else { return }
         enter(.ended)
-        endRace(wonBy: nil)
+        endRace()
         connection?.abandonExchange()
         connection = nil
         leaveUndecided()
@@ -199,8 +191,8 @@ package final class Exchange {
         guard state == .resolving else { return }
         switch result {
         case .success(let found):
-            addresses = inOrder(found)[...]
-            connectToNext(after: UpstreamError(.resolve, detail: "no address"))
+            enter(.connecting)
+            connect(to: inOrder(found))
         case .failure(let error):
             serverFailed(error)
         }
@@ -216,43 +208,41 @@ package final class Exchange {
         return turn.map { pool.addresses(of: serverIndex, from: $0.address) } ?? found
     }
 
-    /// - Parameter before: the failure of the previous address, which is reported if there is no further address.
-    private func connectToNext(after before: UpstreamError) {
-        guard let next = addresses.popFirst() else {
-            failedBefore = before
-            return connection == nil ? serverFailed(before) : ()
-        }
-        enter(.connecting)
-        connect(to: next, after: before)
+    private func connect(to addresses: [SocketAddress]) {
+        let race = AddressRace(to: addresses, ofServer: serverIndex, of: pool, for: self)
+        self.race = race
+        race.connectToNext()
     }
 
-    private func connect(to next: SocketAddress, after before: UpstreamError) {
-        do throws(SystemError) {
-            let connection = try UpstreamConnection(connectingTo: next, server: serverIndex, pool: pool, for: self)
-            if let earlier = self.connection { rivals.append(earlier) }
+    /// Called by a connection that was established, or could not be.
+    func connected(_ connection: UpstreamConnection, _ error: UpstreamError?) {
+        guard state == .connecting, let race else { return }
+        race.connected(connection, error)
+    }
+
+    /// Called by the race.
+    func raceEnded(_ end: AddressRace.End) {
+        endRace()
+        switch end {
+        case .won(let connection):
             self.connection = connection
-            startNextLater(after: before)
-        } catch {
-            if connection == nil { lastAddress = ByteSlice(next.description) }
-            // The connections that have begun may still be established.
-            if error.isShortageHere, connection != nil { return addresses = [] }
-            // This is not the server's fault, and a connection to another server would fail, too.
-            if error.isShortageHere {
-                return cannotConnect(UpstreamError(.unavailable, .shortage, detail: "\(next): \(error)"))
-            }
-            if error.isForNow, case .unix = next { return waitForRoom(at: next, after: before) }
-            // The error of another address tells more than, say, that this machine has no IPv6.
-            let isNews = !error.isUnreachableNetwork || before.failure == .resolve
-            let failure = UpstreamError(cannotConnectTo: next, error)
-            // An unreachable network is not reported: it only shows, say, that this machine has IPv4 alone.
-            noteFailure(failure, at: next, isTold: !error.isUnreachableNetwork)
-            connectToNext(after: isNews ? failure : before)
+            begin(on: connection, isReused: false)
+        case .lost(let error): serverFailed(error)
+        // This is not the server's fault.
+        case .shortage(let error): cannotConnect(error)
+        case .queueFull(let address): waitForRoom(at: address)
         }
+    }
+
+    private func endRace() {
+        race?.stop()
+        lastAddress = race?.addressText ?? lastAddress
+        race = nil
     }
 
     /// The queue of connections that the server has yet to accept is full. For a TCP port, the kernel would try again
     /// by itself; for a Unix socket, this program must try again.
-    private func waitForRoom(at address: SocketAddress, after before: UpstreamError) {
+    private func waitForRoom(at address: SocketAddress) {
         let error = UpstreamError(.connectTimeout, .queueFull, detail: "\(address): its queue stayed full")
         // Not counted as a failure: the server is busy, and may be the only one that works.
         guard let end = waitsForRoomUntil else { return goOn(after: .queueIsFull, error) }
@@ -262,71 +252,14 @@ package final class Exchange {
             guard let self, state == .waitingForRoom else { return }
             enter(.connecting)
             // Another exchange may have ended meanwhile, and left its connection idle.
-            guard let idle = takeIdle() else {
-                return connect(to: address, after: before)
-            }
+            guard let idle = takeIdle() else { return connect(to: [address]) }
             connection = idle
             begin(on: idle, isReused: true)
         }
     }
 
-    // MARK: Several addresses (RFC 8305 §5)
-
-    /// Gives the connection attempt that has begun its time, then begins the next one beside it.
-    private func startNextLater(after before: UpstreamError) {
-        guard !addresses.isEmpty, rivals.count + 1 < AddressRace.most else { return }
-        failedBefore = before
-        nextStart = pool.loop.schedule(after: AddressRace.delay) { [weak self] in
-            guard let self, state == .connecting, let before = failedBefore else { return }
-            connectToNext(after: before)
-        }
-    }
-
-    /// Called by a connection that was established, or could not be.
-    func connected(_ connection: UpstreamConnection, _ error: UpstreamError?) {
-        guard state == .connecting else { return }
-        if let error { return lost(connection, error) }
-        endRace(wonBy: connection)
-        self.connection = connection
-        begin(on: connection, isReused: false)
-    }
-
-    private func lost(_ connection: UpstreamConnection, _ error: UpstreamError) {
-        nextStart?.cancel()
-        noteFailure(error, at: connection.address)
-        if self.connection === connection {
-            loseConnection()
-            self.connection = rivals.popLast()
-        } else {
-            rivals.removeAll { $0 === connection }
-        }
-        connectToNext(after: error)
-    }
-
-    /// Abandons all other connection attempts. Addresses whose attempts began before the winner's, and are not
-    /// established yet, are left alone for a while like failed addresses: each request would lose as much time on them.
-    private func endRace(wonBy winner: UpstreamConnection?) {
-        nextStart?.cancel()
-        nextStart = nil
-        addresses = []
-        guard !rivals.isEmpty, let last = connection else { return }
-        var isSlower = winner != nil
-        for one in rivals + [last] {
-            if one === winner {
-                isSlower = false
-                continue
-            }
-            if isSlower {
-                noteFailure(
-                    UpstreamError(.connectTimeout, detail: "\(one.address): others were faster"), at: one.address)
-            }
-            one.abandonExchange()
-        }
-        (rivals, connection) = ([], nil)
-    }
-
     /// Notes the failure of one of the server's several addresses. Does nothing if the server has only one.
-    private func noteFailure(
+    func noteFailure(
         _ error: UpstreamError, at address: SocketAddress, isCertain: Bool = true, isTold: Bool = true
     ) {
         guard turn != nil else { return }

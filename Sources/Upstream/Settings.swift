@@ -124,13 +124,3 @@ enum NameTimes {
         min(max(timeToLive ?? longest, shortest), longest)
     }
 }
-
-/// Connecting to a server that has several addresses (RFC 8305 §5).
-enum AddressRace {
-    /// How many nanoseconds a connection attempt has before an attempt to the next address begins beside it: the
-    /// recommendation of RFC 8305 §8.
-    static let delay: Int64 = 250_000_000
-    /// The most connection attempts of one request at a time, each with a descriptor. Addresses that do not answer are
-    /// remembered, so that few requests reach this number.
-    static let most = 4
-}

@@ -1,0 +1,133 @@
+import Bytes
+import Libevent
+import Telemetry
+
+/// The connection attempts of one exchange to the addresses of one server (RFC 8305 §5). An attempt that fails is
+/// followed by one to the next address; an attempt that takes longer than `delay` gets the next one as its rival. The
+/// first connection that is established wins.
+///
+/// Owned by its exchange, which learns the end by `Exchange.raceEnded`, and confined to its loop.
+///
+/// ```
+/// racing ─address takes no connection, others left→ racing
+///   ├─connection established→ ended (won; the other attempts are abandoned)
+///   ├─no address left→ ended (lost)
+///   └─stop→ ended (told to nobody)
+/// ```
+final class AddressRace {
+    /// How many nanoseconds a connection attempt has before an attempt to the next address begins beside it: the
+    /// recommendation of RFC 8305 §8.
+    private static let delay: Int64 = 250_000_000
+    /// The most connection attempts of one request at a time, each with a descriptor. Addresses that do not answer are
+    /// remembered, so that few requests reach this number.
+    private static let most = 4
+
+    enum End {
+        case won(UpstreamConnection)
+        /// No address took a connection.
+        case lost(UpstreamError)
+        /// The proxy has no descriptor, port or memory left: a connection to another server would fail, too.
+        case shortage(UpstreamError)
+        /// The queue of connections that the server at this Unix socket has yet to accept is full.
+        case queueFull(SocketAddress)
+    }
+
+    private let pool: UpstreamPool
+    private let server: Int
+    /// Owns this race.
+    private unowned let exchange: Exchange
+    /// The addresses that are still to be tried.
+    private var addresses: ArraySlice<SocketAddress>
+    /// Connections that are being established, in the order in which they began.
+    private var attempts: [UpstreamConnection] = []
+    /// Begins the next connection attempt beside the pending ones.
+    private var nextStart: Timer?
+    /// The failure of the previous address, which is reported if there is no further address.
+    private var failure = UpstreamError(.resolve, detail: "no address")
+    /// The address of the last attempt that has failed, as text.
+    private var failedAddress: ByteSlice?
+
+    /// - Parameter addresses: in the order in which they are tried.
+    init(to addresses: [SocketAddress], ofServer server: Int, of pool: UpstreamPool, for exchange: Exchange) {
+        self.addresses = addresses[...]
+        self.server = server
+        self.pool = pool
+        self.exchange = exchange
+    }
+
+    /// The address, as text, of the latest attempt; for logs.
+    var addressText: ByteSlice? { attempts.last?.addressText ?? failedAddress }
+
+    /// Begins the first attempt, or the next one. The exchange may be told the end before this returns.
+    func connectToNext() {
+        guard let next = addresses.popFirst() else {
+            return attempts.isEmpty ? exchange.raceEnded(.lost(failure)) : ()
+        }
+        do throws(SystemError) {
+            attempts.append(try UpstreamConnection(connectingTo: next, server: server, pool: pool, for: exchange))
+            startNextLater()
+        } catch {
+            cannotConnect(to: next, error)
+        }
+    }
+
+    private func cannotConnect(to address: SocketAddress, _ error: SystemError) {
+        if attempts.isEmpty { failedAddress = ByteSlice(address.description) }
+        if error.isShortageHere {
+            // The connections that have begun may still be established.
+            guard attempts.isEmpty else { return addresses = [] }
+            return exchange.raceEnded(.shortage(UpstreamError(.unavailable, .shortage, detail: "\(address): \(error)")))
+        }
+        if error.isForNow, case .unix = address { return exchange.raceEnded(.queueFull(address)) }
+        let failure = UpstreamError(cannotConnectTo: address, error)
+        // An unreachable network is not reported: it only shows, say, that this machine has IPv4 alone.
+        exchange.noteFailure(failure, at: address, isTold: !error.isUnreachableNetwork)
+        // The error of another address tells more than, say, that this machine has no IPv6.
+        if !error.isUnreachableNetwork || self.failure.failure == .resolve { self.failure = failure }
+        connectToNext()
+    }
+
+    /// Gives the attempt that has begun its time, then begins the next one beside it.
+    private func startNextLater() {
+        guard !addresses.isEmpty, attempts.count < Self.most else { return }
+        nextStart = pool.loop.schedule(after: Self.delay) { [weak self] in self?.connectToNext() }
+    }
+
+    /// Called when an attempt has been established, or has failed.
+    func connected(_ connection: UpstreamConnection, _ error: UpstreamError?) {
+        if let error { return lost(connection, error) }
+        stop(wonBy: connection)
+        exchange.raceEnded(.won(connection))
+    }
+
+    private func lost(_ connection: UpstreamConnection, _ error: UpstreamError) {
+        nextStart?.cancel()
+        exchange.noteFailure(error, at: connection.address)
+        if attempts.last === connection { failedAddress = connection.addressText }
+        attempts.removeAll { $0 === connection }
+        failure = error
+        connectToNext()
+    }
+
+    /// Abandons all other attempts. Addresses whose attempts began before the winner's, and are not established yet, are
+    /// left alone for a while like failed addresses: each request would lose as much time on them.
+    /// - Parameter winner: `nil`: the exchange needs no connection any more.
+    func stop(wonBy winner: UpstreamConnection? = nil) {
+        nextStart?.cancel()
+        nextStart = nil
+        addresses = []
+        var isSlower = winner != nil
+        for one in attempts {
+            if one === winner {
+                isSlower = false
+                continue
+            }
+            if isSlower {
+                exchange.noteFailure(
+                    UpstreamError(.connectTimeout, detail: "\(one.address): others were faster"), at: one.address)
+            }
+            one.abandonExchange()
+        }
+        attempts = []
+    }
+}
