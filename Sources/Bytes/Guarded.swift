@@ -5,7 +5,7 @@ public import Synchronization
 /// The standard library's `Mutex` locks inside a library that is not instrumented, so the sanitizer sees no order
 /// between two critical sections and reports every one of them as a race (Swift 6.3.1, Linux). The atomic beside it
 /// states that order in instrumented code: one plain load and one plain store on x86-64, about a nanosecond.
-public struct Guarded<State>: ~Copyable, Sendable {
+public struct Guarded<State: ~Copyable>: ~Copyable, Sendable {
     @usableFromInline let mutex: Mutex<State>
     @usableFromInline let order = Atomic<UInt8>(0)
 

@@ -1,3 +1,4 @@
+import Bytes
 import CLibevent
 import Glibc
 
@@ -18,7 +19,7 @@ public enum LibeventMessages {
     /// Takes one message, without a newline.
     public typealias Receiver = @Sendable (Severity, String) -> Void
 
-    private static let receiver = Lock<Receiver?>(nil)
+    private static let receiver = Guarded<Receiver?>(nil)
 
     /// From now on `receiver` gets each message, on the thread of the loop that caused it; it must not wait. Call this
     /// before loops exist.

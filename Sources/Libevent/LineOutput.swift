@@ -1,3 +1,4 @@
+import Bytes
 import Glibc
 
 /// Writes lines to standard error, or to another descriptor, from any thread. Writing never waits: a line that the file
@@ -23,7 +24,7 @@ public final class LineOutput: Sendable {
 
     private let descriptor: Descriptor
     private let way: Way
-    private let turn = Lock(())
+    private let turn = Guarded(())
 
     /// - Parameter number: an open descriptor, which the caller keeps.
     /// - Throws: if `number` is not open, or no descriptor is left for the duplicate.

@@ -1,3 +1,4 @@
+import Bytes
 import CLibevent
 import Glibc
 import Synchronization
@@ -32,7 +33,7 @@ public final class LoopHandle: Sendable {
 
     private enum Receipt { case first, queued, refused }
 
-    private let mail = Lock(Mail())
+    private let mail = Guarded(Mail())
     /// Whether the loop's own thread posted into the empty mailbox. Only that thread touches this flag; it is atomic to
     /// be visible after a loop has been handed to the thread that runs it.
     private let holdsOwnPosts = Atomic(false)

@@ -1,6 +1,6 @@
+import Bytes
 import CLibevent
 import Glibc
-import Synchronization
 
 /// A thread with a loop of its own.
 ///
@@ -11,7 +11,7 @@ public final class LoopThread: Sendable {
     /// The handle of the thread's loop. Any thread.
     public let handle: LoopHandle
     /// `nil` once joined.
-    private let thread: Mutex<pthread_t?>
+    private let thread: Guarded<pthread_t?>
 
     /// Starts the thread. `handle` accepts posts from now on.
     /// - Parameter name: shown by `top` and debuggers; the kernel keeps 15 bytes of it.
@@ -19,7 +19,7 @@ public final class LoopThread: Sendable {
     public init(name: String, body: @escaping @Sendable (EventLoop) -> Void) throws(SystemError) {
         handle = try LoopHandle()
         let start = try Start(name: name, loop: EventLoop(handle: handle), body: body)
-        thread = Mutex(try start.launch())
+        thread = Guarded(try start.launch())
     }
 
     deinit {

@@ -1,3 +1,5 @@
+import Bytes
+
 /// Runs a job on a loop after a delay: once, however often it is scheduled meanwhile. Any thread may schedule, also
 /// before there is a loop.
 ///
@@ -13,7 +15,7 @@ public final class OnceLater: Sendable {
         var early: (delay: Int64, job: Job)?
     }
 
-    private let state = Lock(State())
+    private let state = Guarded(State())
 
     public init() {}
 

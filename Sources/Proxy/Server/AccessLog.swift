@@ -1,6 +1,6 @@
+import Bytes
 import Libevent
 import Logging
-import Synchronization
 import Telemetry
 
 /// Writes the access log, on a thread of its own, in the batches that the workers hand over.
@@ -69,8 +69,8 @@ final class AccessLog: Sendable {
 
 /// The writer of the log. Only the log's thread uses it, so no thread waits for the locks.
 private final class LogOutput: Sendable {
-    private let writer: Mutex<AccessLogWriter<LogFile>>
-    private let losses = Mutex(AccessLogLosses())
+    private let writer: Guarded<AccessLogWriter<LogFile>>
+    private let losses = Guarded(AccessLogLosses())
     /// Reports losses that may not be reported yet, in case no more lines arrive, so that `drain` is not called.
     private let rest = OnceLater()
     private let path: String
@@ -81,7 +81,7 @@ private final class LogOutput: Sendable {
     init(
         _ writer: consuming sending AccessLogWriter<LogFile>, path: String, taker: StaticString, log: Logger
     ) {
-        self.writer = Mutex(writer)
+        self.writer = Guarded(writer)
         self.path = path
         self.taker = taker
         self.log = log
