@@ -48,7 +48,7 @@ let package = Package(
         .target(name: "Libevent", dependencies: ["Bytes", "CArguments", "CLibevent"], swiftSettings: lending),
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev", "pkg-config"])]),
         .target(name: "YAML", dependencies: ["CYAML"], swiftSettings: strict),
-        .target(name: "Telemetry", dependencies: ["Bytes"], swiftSettings: strict),
+        .target(name: "Telemetry", dependencies: ["Bytes", "HTTPSemantics"], swiftSettings: strict),
         .target(name: "Storage", dependencies: ["Bytes", "HTTPSemantics"], swiftSettings: strict),
         .target(
             name: "Upstream",
@@ -113,7 +113,8 @@ let package = Package(
         .testTarget(
             name: "StorageTests", dependencies: ["Storage", "HTTPSemantics", "Bytes", "Repeatable"],
             swiftSettings: strict),
-        .testTarget(name: "TelemetryTests", dependencies: ["Telemetry", "Bytes"], swiftSettings: strict),
+        .testTarget(
+            name: "TelemetryTests", dependencies: ["Telemetry", "Bytes", "HTTPSemantics"], swiftSettings: strict),
         .testTarget(
             name: "ConfigurationTests",
             dependencies: [

@@ -1,10 +1,59 @@
-/// The counters that a worker loop keeps for all upstreams together; the others are `UpstreamCounter`s. A closed list:
-/// the scrape, the tests and the slots below follow from the cases.
-public enum Counter: Hashable, Sendable {
-    case requests(MethodClass)
+public import HTTPSemantics
+public import Synchronization
+
+/// A closed list of counters: the scrape, the tests and the slots follow from the cases.
+public protocol CounterList: Hashable, Sendable, CaseIterable where AllCases == [Self] {
+    /// The counter's own slot: its index in `allCases`, below `CounterCells.capacity`.
+    var slot: Int { get }
+}
+
+/// The counters of one list, as one worker loop keeps them.
+///
+/// Only that loop adds; any thread reads. With a single writer a plain load and store is enough, so counting costs no
+/// locked instruction; readers see each counter whole, but not all counters at one moment.
+public struct CounterCells<List: CounterList>: ~Copyable, Sendable {
+    /// A multiple of a cache line's eight.
+    static var capacity: Int { 40 }
+
+    /// Two loops' counters never share a cache line, nor a pair of lines that the CPU prefetches together (128 bytes),
+    /// nor do they share one with the owning object's reference count, which the scraping thread touches.
+    private let paddingBefore: InlineArray<16, UInt64> = .init(repeating: 0)
+    @usableFromInline let cells: InlineArray<40, Atomic<UInt64>> = .init { _ in Atomic<UInt64>(0) }
+    private let paddingAfter: InlineArray<16, UInt64> = .init(repeating: 0)
+
+    /// Adds `amount`. On the owning loop only: a second writer would lose counts.
+    @inlinable func add(_ counter: List, _ amount: UInt64) {
+        let slot = counter.slot
+        cells[slot].store(cells[slot].load(ordering: .relaxed) &+ amount, ordering: .relaxed)
+    }
+
+    /// The current values. From any thread.
+    func read() -> CounterReadings<List> {
+        var values = CounterReadings<List>()
+        for slot in cells.indices { values.slots[slot] = cells[slot].load(ordering: .relaxed) }
+        return values
+    }
+}
+
+/// The counters of one list at one moment, of one loop or of several added up.
+struct CounterReadings<List: CounterList>: Sendable {
+    fileprivate var slots = [UInt64](repeating: 0, count: CounterCells<List>.capacity)
+
+    subscript(counter: List) -> UInt64 { slots[counter.slot] }
+
+    /// Adds another loop's values.
+    mutating func add(_ other: Self) {
+        for slot in slots.indices { slots[slot] &+= other.slots[slot] }
+    }
+}
+
+/// The counters that a worker loop keeps for all upstreams together; the others are `UpstreamCounter`s.
+public enum Counter: CounterList {
+    /// Methods outside `Method.counted` have the slot of `.other`.
+    case requests(Method)
     case responses(StatusClass)
     case coalescing(CoalescingEvent)
-    case stores(StoreResult)
+    case stores(StoreOutcome)
 
     /// Connections newly opened to origins, exchanges that reused a connection, connections closed.
     case upstreamConnects, upstreamReuses, upstreamCloses
@@ -19,9 +68,6 @@ public enum Counter: Hashable, Sendable {
 }
 
 extension Counter {
-    /// The number of slots that `LoopMetrics` reserves; a multiple of a cache line's eight.
-    @usableFromInline static let capacity = 40
-
     /// The first slot of each group: the first slot of the group before, plus the number of slots in that group.
     @usableFromInline
     enum Start {
@@ -31,10 +77,10 @@ extension Counter {
         @inlinable static var others: Int { stores + 6 }
     }
 
-    /// The counter's own slot. Folds to a constant if the case is written out.
-    @inlinable var slot: Int {
+    /// Folds to a constant if the case is written out.
+    @inlinable public var slot: Int {
         switch self {
-        case .requests(let method): method.position
+        case .requests(let method): method.countedPosition
         case .responses(let status): Start.responses + status.position
         case .coalescing(let event): Start.coalescing + event.position
         case .stores(let result): Start.stores + result.position
@@ -53,13 +99,13 @@ extension Counter {
     }
 }
 
-extension Counter: CaseIterable {
+extension Counter {
     /// Every counter, in slot order.
     public static var allCases: [Counter] {
-        MethodClass.allCases.map(Counter.requests)
+        Method.counted.map(Counter.requests)
             + StatusClass.allCases.map(Counter.responses)
             + CoalescingEvent.allCases.map(Counter.coalescing)
-            + StoreResult.allCases.map(Counter.stores)
+            + StoreOutcome.allCases.map(Counter.stores)
             + [
                 .upstreamConnects, .upstreamReuses, .upstreamCloses,
                 .upstreamBytesIn, .upstreamBytesOut,

@@ -1,4 +1,5 @@
 import Bytes
+import HTTPSemantics
 
 /// The names of the counters and histograms on the metrics page.
 
@@ -7,7 +8,9 @@ extension CounterValues {
     /// - Parameter upstreams: the names of the upstreams to report, in the order of the page.
     public func families(upstreams: [String]) -> [MetricFamily] {
         [
-            labelled("requests", "Requests by method.", "method", Counter.requests),
+            .counter(
+                "requests", "Requests by method.",
+                Method.counted.map { MetricSample([("method", $0.label)], .whole(self[.requests($0)])) }),
             labelled("responses", "Responses sent, by class of status.", "class", Counter.responses),
             verdicts(of: upstreams),
             labelled("coalescing", "Coalescing events, by kind.", "event", Counter.coalescing),

@@ -1,3 +1,5 @@
+public import HTTPSemantics
+
 /// The closed sets of names that are spelled the same in the metrics, the access log, `Cache-Status` and the tests:
 /// lower-case words joined by hyphens, as in the configuration and in HTTP. A name is public contract: dashboards are
 /// built on it. Add cases, never rename one.
@@ -11,23 +13,18 @@ extension PublicName where Self: RawRepresentable, RawValue == UInt8 {
     @inlinable var position: Int { Int(rawValue) }
 }
 
-/// Request methods as the metrics distinguish them (RFC 9110 §9.3). A method outside the list is `.other`, so that a
-/// client cannot invent new label values.
-public enum MethodClass: UInt8, PublicName {
-    case get, head, options, post, put, patch, delete, other
+extension StoreOutcome: PublicName {}
 
-    public var name: StaticString {
-        switch self {
-        case .get: "get"
-        case .head: "head"
-        case .options: "options"
-        case .post: "post"
-        case .put: "put"
-        case .patch: "patch"
-        case .delete: "delete"
-        case .other: "other"
-        }
-    }
+extension Method {
+    /// The methods that the metrics tell apart (RFC 9110 §9.3). All others count as `.other`, so that a client cannot
+    /// invent new label values.
+    static let counted: [Method] = [.get, .head, .options, .post, .put, .patch, .delete, .other]
+
+    /// The index in `counted`.
+    @inlinable var countedPosition: Int { min(Int(rawValue), 7) }
+
+    /// The value of the label.
+    var label: String { self == .other ? "other" : "\(wireName)".lowercased() }
 }
 
 /// The first digit of a status code (RFC 9110 §15).
@@ -182,45 +179,6 @@ public enum UpstreamFailure: UInt8, PublicName {
         case .headTooLarge: "head-too-large"
         case .body: "body"
         case .bodyTimeout: "body-timeout"
-        }
-    }
-}
-
-/// The outcome of storing a response, or of freshening a stored one.
-public enum StoreResult: UInt8, PublicName {
-    case stored
-    /// The key was invalidated or purged since the fetch began, or a newer response is stored.
-    case outdated
-    /// Larger than the largest response that may be stored.
-    case tooLarge
-    /// The memory is full, and no entry is left to evict.
-    case noRoom
-    /// The body is not whole.
-    case incomplete
-    /// The response to be freshened is no longer stored.
-    case gone
-
-    public var name: StaticString {
-        switch self {
-        case .stored: "stored"
-        case .outdated: "outdated"
-        case .tooLarge: "too-large"
-        case .noRoom: "no-room"
-        case .incomplete: "incomplete"
-        case .gone: "gone"
-        }
-    }
-}
-
-/// The protocol version of a request, as the access log prints it.
-public enum ProtocolVersion: UInt8, PublicName {
-    case unknown, http10, http11
-
-    public var name: StaticString {
-        switch self {
-        case .unknown: "-"
-        case .http10: "HTTP/1.0"
-        case .http11: "HTTP/1.1"
         }
     }
 }

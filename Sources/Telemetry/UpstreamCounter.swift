@@ -1,5 +1,5 @@
-/// The counters that a worker loop keeps for each upstream. A closed list, like `Counter`.
-public enum UpstreamCounter: Hashable, Sendable {
+/// The counters that a worker loop keeps for each upstream.
+public enum UpstreamCounter: CounterList {
     /// Requests routed to the upstream, by verdict.
     case verdicts(Verdict)
     case failures(UpstreamFailure)
@@ -10,10 +10,6 @@ public enum UpstreamCounter: Hashable, Sendable {
 }
 
 extension UpstreamCounter {
-    /// The number of slots that `UpstreamMetrics` reserves: a multiple of a cache line's eight. Its `cells` must repeat
-    /// the number.
-    @usableFromInline static let capacity = 32
-
     /// The first slot of each group: the first slot of the group before, plus the number of slots in that group.
     @usableFromInline
     enum Start {
@@ -22,8 +18,8 @@ extension UpstreamCounter {
         @inlinable static var others: Int { responses + 5 }
     }
 
-    /// The counter's own slot. Folds to a constant if the case is written out.
-    @inlinable var slot: Int {
+    /// Folds to a constant if the case is written out.
+    @inlinable public var slot: Int {
         switch self {
         case .verdicts(let verdict): verdict.position
         case .failures(let failure): Start.failures + failure.position
@@ -34,7 +30,7 @@ extension UpstreamCounter {
     }
 }
 
-extension UpstreamCounter: CaseIterable {
+extension UpstreamCounter {
     /// Every counter, in slot order.
     public static var allCases: [UpstreamCounter] {
         Verdict.allCases.map(UpstreamCounter.verdicts) + UpstreamFailure.allCases.map(UpstreamCounter.failures)

@@ -1,3 +1,4 @@
+import HTTPSemantics
 import Synchronization
 import Testing
 
@@ -6,9 +7,9 @@ import Testing
 @Suite struct LoopMetricsTests {
     @Test func `every counter has a slot of its own`() {
         #expect(Counter.allCases.map(\.slot) == Array(0..<Counter.allCases.count))
-        #expect(Counter.allCases.count <= Counter.capacity)
+        #expect(Counter.allCases.count <= CounterCells<Counter>.capacity)
         #expect(UpstreamCounter.allCases.map(\.slot) == Array(0..<UpstreamCounter.allCases.count))
-        #expect(UpstreamCounter.allCases.count <= UpstreamCounter.capacity)
+        #expect(UpstreamCounter.allCases.count <= CounterCells<UpstreamCounter>.capacity)
     }
 
     @Test func `public names are distinct, and small words joined by hyphens`() {
@@ -23,14 +24,22 @@ import Testing
                     }, "\(name)")
             }
         }
-        check(MethodClass.self)
         check(StatusClass.self)
         check(Verdict.self)
         check(Role.self)
         check(CoalescingEvent.self)
         check(UpstreamFailure.self)
-        check(StoreResult.self)
+        check(StoreOutcome.self)
         check(LatencyClass.self)
+    }
+
+    @Test func `a method outside the list is counted as another one`() {
+        for method in Method.allCases {
+            let slot = Counter.requests(Method.counted.contains(method) ? method : .other).slot
+            #expect(Counter.requests(method).slot == slot)
+        }
+        #expect(
+            Method.counted.map(\.label) == ["get", "head", "options", "post", "put", "patch", "delete", "other"])
     }
 
     @Test(

@@ -1,4 +1,5 @@
 import Bytes
+import HTTPSemantics
 import Synchronization
 
 @testable import Telemetry

@@ -5,7 +5,8 @@ import Bytes
 /// Methods that the proxy treats differently have cases of their own; all others are only classified as safe,
 /// idempotent or neither. Their names are in the head at `methodRange`.
 public enum Method: UInt8, Sendable, CaseIterable, BitwiseCopyable {
-    case get, head, post, put, delete, connect, options, trace, patch
+    // The first seven are counted apart in the metrics.
+    case get, head, options, post, put, patch, delete, connect, trace
     /// Another method that is registered as safe, and so as idempotent: `QUERY`, `PROPFIND`.
     case otherSafe
     /// Another method that is registered as idempotent, but not as safe: `PROPPATCH`, `MKCOL`.
@@ -82,6 +83,14 @@ public enum Method: UInt8, Sendable, CaseIterable, BitwiseCopyable {
 /// The version of a message (RFC 9112 §2.3). A later minor version of 1 counts as 1.1 (RFC 9110 §2.5).
 public enum HTTPVersion: UInt8, Sendable, BitwiseCopyable {
     case http10, http11
+
+    /// The version as `HTTP-version` (RFC 9112 §2.3).
+    public var name: StaticString {
+        switch self {
+        case .http10: "HTTP/1.0"
+        case .http11: "HTTP/1.1"
+        }
+    }
 
     /// The version as `received-protocol` in `Via` (RFC 9110 §7.6.3).
     var shortName: StaticString {

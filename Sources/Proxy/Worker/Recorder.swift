@@ -1,7 +1,6 @@
 import Bytes
 import HTTPSemantics
 import Libevent
-import Storage
 import Telemetry
 
 /// The response that a client was sent to one request, and its times in nanoseconds of the loop's clock.
@@ -56,7 +55,7 @@ final class Recorder {
     ) {
         let fields = shared.value.fields
         var record = makeRecord(sent, provenance.verdict)
-        record.version = ProtocolVersion(shared.value.head.version)
+        record.version = shared.value.head.version
         record.role = provenance.role
         record.operation = provenance.operation ?? 0
         record.upstreamStatus = provenance.originStatus?.code ?? 0
@@ -75,7 +74,7 @@ final class Recorder {
             feed?.append(record, client: client.span, method: Span(), host: Span(), target: Span())
             return
         }
-        record.version = ProtocolVersion(head.version)
+        record.version = head.version
         count(head.method, record, answered.upstreamMetrics ?? metrics.unrouted)
         append(
             record, head, fields.view, client: client.span, isProxied: sent.isProxied,
@@ -91,24 +90,13 @@ final class Recorder {
         _ sent: SentResponse, of head: RequestHead, _ fields: FieldView, on route: Route, client: Span<UInt8>
     ) {
         var record = makeRecord(sent, .hit)
-        record.version = ProtocolVersion(head.version)
+        record.version = head.version
         count(head.method, record, route.upstreamMetrics)
         append(record, head, fields, client: client, isProxied: sent.isProxied)
     }
 
     /// Counts the outcome of storing a response.
-    func count(_ outcome: StoreOutcome) {
-        let result: StoreResult =
-            switch outcome {
-            case .stored: .stored
-            case .outdated: .outdated
-            case .tooLarge: .tooLarge
-            case .noRoom: .noRoom
-            case .incomplete: .incomplete
-            case .gone: .gone
-            }
-        metrics.add(.stores(result))
-    }
+    func count(_ outcome: StoreOutcome) { metrics.add(.stores(outcome)) }
 
     @inline(__always)
     private func makeRecord(_ sent: SentResponse, _ verdict: Verdict) -> AccessLogRecord {
@@ -125,7 +113,7 @@ final class Recorder {
     }
 
     private func count(_ method: Method, _ record: AccessLogRecord, _ upstreamMetrics: UpstreamMetrics) {
-        metrics.add(.requests(MethodClass(method)))
+        metrics.add(.requests(method))
         upstreamMetrics.add(.verdicts(record.verdict))
         if record.status != 0 { metrics.add(.responses(StatusClass(status: record.status))) }
         if let firstByte = record.firstByte {
@@ -157,31 +145,5 @@ extension FieldView {
     fileprivate func logged(_ field: KnownField) -> Span<UInt8> {
         guard let value = firstValue(of: field) else { return Span() }
         return value
-    }
-}
-
-extension ProtocolVersion {
-    init(_ version: HTTPVersion) {
-        self =
-            switch version {
-            case .http10: .http10
-            case .http11: .http11
-            }
-    }
-}
-
-extension MethodClass {
-    init(_ method: Method) {
-        self =
-            switch method {
-            case .get: .get
-            case .head: .head
-            case .options: .options
-            case .post: .post
-            case .put: .put
-            case .patch: .patch
-            case .delete: .delete
-            case .connect, .trace, .otherSafe, .otherIdempotent, .other: .other
-            }
     }
 }

@@ -1,4 +1,5 @@
 import Bytes
+import HTTPSemantics
 
 /// Turns records into lines. Pure, except that it keeps the last second's date. Owned by the log writer.
 struct AccessLogFormatter {
@@ -36,7 +37,7 @@ struct AccessLogFormatter {
         line.append(" ")
         line.append(texts.extracting(record.range(of: .target)), words)
         line.append(" ")
-        line.append(record.version.name)
+        line.append(record.version?.name ?? "-")
         line.append("\" ")
         line.append(decimal: UInt64(record.status), width: 3)
         line.append(" ")
@@ -97,7 +98,7 @@ struct AccessLogFormatter {
         appendMember(",\"host\":", texts.extracting(record.range(of: .host)), to: line)
         appendMember(",\"target\":", texts.extracting(record.range(of: .target)), to: line)
         line.append(",\"protocol\":\"")
-        line.append(record.version.name)
+        line.append(record.version?.name ?? "-")
         line.append("\",\"status\":")
         line.append(decimal: UInt64(record.status))
         line.append(",\"bytes\":")

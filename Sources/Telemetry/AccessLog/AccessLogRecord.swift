@@ -1,4 +1,5 @@
 import Bytes
+public import HTTPSemantics
 
 /// A finished request, as the access log reports it. The texts (`AccessLogText`) are in the batch that the record was
 /// appended to; the record has their places. 80 bytes: each cache line saved makes a hit cheaper.
@@ -18,7 +19,8 @@ public struct AccessLogRecord: Sendable {
     public var status: UInt16 = 0
     /// The origin's status; 0 if no origin was asked or no response came.
     public var upstreamStatus: UInt16 = 0
-    public var version: ProtocolVersion = .unknown
+    /// `nil` if the request's head could not be parsed.
+    public var version: HTTPVersion?
     public var verdict: Verdict = .refused
     public var role: Role = .none
     /// Whether the client left, or the response was cut off, before the response's end.

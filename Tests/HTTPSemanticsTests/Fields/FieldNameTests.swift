@@ -49,7 +49,7 @@ import Testing
         #expect(Method.allCases.filter(\.isSafe) == [.get, .head, .options, .trace, .otherSafe])
         #expect(
             Method.allCases.filter(\.isIdempotent)
-                == [.get, .head, .put, .delete, .options, .trace, .otherSafe, .otherIdempotent])
+                == [.get, .head, .options, .put, .delete, .trace, .otherSafe, .otherIdempotent])
     }
 
     /// As it was on 26 November 2026, with `QUERY` of RFC 10008: name, safe, idempotent.
