@@ -8,43 +8,47 @@ import Glibc
 /// their sockets are closed.
 ///
 /// A waiting socket is no longer watched, but keeps its descriptor and its memory in the kernel. A peer that has not
-/// left takes the connection for open, and the bytes that it sends are lost. So code that ends a connection whose peer
-/// is still there asks first (`EventLoop.postponesEnd`). Connections that come and go never make the queue grow: for
-/// each opened socket one is closed, so there are never more descriptors than were in use at the same time before.
+/// left takes the connection for open, and the bytes that it sends are lost. So a loop never ends more such connections
+/// in an iteration than it closes: no more than `share` deadlines are reached (`DeadlineWheel`). Connections that come
+/// and go never make the queue grow either: for each opened socket one is closed, so there are never more descriptors
+/// than were in use at the same time before.
 ///
 /// Belongs to one loop and its thread. Dropping the queue closes the descriptors that are left.
 struct ClosingQueue: ~Copyable {
     /// The number of descriptors closed at once when descriptors are short. Closing them takes about a millisecond.
     static let whenShort = 64
 
+    /// The number of sockets closed in one iteration even if fewer were opened: as many as deadlines are reached. Closing
+    /// them takes about 0.2 ms, after which all other sockets have their turn.
+    static let share = DeadlineWheel.Settings.share
+
     private var waiting: [Int32] = []
     /// The first of `waiting` that is not closed yet.
     private var next = 0
-    private var pace = ClosingPace(tick: DeadlineWheel.Settings.tick)
+    /// The numbers of sockets opened and closed in this iteration.
+    private var opened = 0
+    private var closed = 0
 
     deinit { for descriptor in waiting[next...] { _ = Glibc.close(descriptor) } }
 
     var isEmpty: Bool { next == waiting.count }
 
-    private var count: Int { waiting.count - next }
-
-    /// Whether a connection that could end now must ask again a tick later.
-    mutating func postpones(at now: Int64) -> Bool { pace.postpones(behind: count, at: now) }
+    private var mayCloseMore: Bool { closed < max(Self.share, opened) }
 
     /// A socket was opened: one more may be closed in this iteration.
-    mutating func noteOpened() { pace.noteOpened() }
+    mutating func noteOpened() { opened += 1 }
 
     /// Takes over a descriptor that is no longer watched.
     mutating func close(_ descriptor: Int32) {
-        guard isEmpty, pace.closesMore(of: 0) else { return waiting.append(descriptor) }
-        pace.noteClosed()
+        guard isEmpty, mayCloseMore else { return waiting.append(descriptor) }
+        closed += 1
         _ = Glibc.close(descriptor)
     }
 
     /// Closes as many sockets as this iteration may still close. Then the next iteration begins.
     mutating func iterationEnds() {
-        while pace.closesMore(of: count), closeNext() {}
-        pace.iterationEnds(leaving: count)
+        while mayCloseMore, closeNext() {}
+        (opened, closed) = (0, 0)
         compact()
     }
 
@@ -65,7 +69,7 @@ struct ClosingQueue: ~Copyable {
 
     private mutating func closeNext() -> Bool {
         guard !isEmpty else { return false }
-        pace.noteClosed()
+        closed += 1
         _ = Glibc.close(waiting[next])
         next += 1
         return true

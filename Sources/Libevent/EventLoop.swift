@@ -151,12 +151,6 @@ extension EventLoop {
     /// - Returns: whether there were any.
     func freeDescriptors() -> Bool { closing.closeSome() }
 
-    /// Whether so many sockets wait to be closed that one more would stay open to its peer for a while, unread. Ask
-    /// before ending a connection that could also end later, such as an idle one. If the answer is yes, wait a tick
-    /// (`DeadlineWheel.Settings.tick`) and ask again: the more connections ask, the more are closed. On the loop's
-    /// thread.
-    public func postponesEnd() -> Bool { closing.postpones(at: now) }
-
     /// Ends the loop: refuses new posts, runs the jobs already posted and the hooks, drops timers and signals. The
     /// loop's thread calls this after `run`, at most once; a `LoopThread` calls it by itself.
     public func finish() {

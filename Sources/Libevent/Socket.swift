@@ -197,7 +197,7 @@ import Glibc
     // MARK: Ending
 
     /// Closes the socket; bytes already written still go out. May be called again. The peer learns of it at once or, if
-    /// very many sockets close together, some iterations of the loop later (`EventLoop.postponesEnd`).
+    /// very many sockets close together, some iterations of the loop later (`ClosingQueue`).
     public final func close() { releaseDescriptor() }
 
     /// Closes the socket with a reset, so that the peer sees that the received message is incomplete. On a Unix socket

@@ -59,25 +59,36 @@ import Testing
         }
     }
 
-    @Test func `a loop tells when it has so many to close that another would have to wait`() throws {
+    @Test func `connections that end by their deadlines are closed at once, however many they are`() throws {
+        final class Idle: DeadlineTarget {
+            let whenDue: () -> Void
+            init(_ whenDue: @escaping () -> Void) { self.whenDue = whenDue }
+
+            override func deadlineReached() -> Int64? {
+                whenDue()
+                return nil
+            }
+        }
         try onLoop { loop in
             let pairs = (0..<400).map { _ in socketPair(on: loop) }
-            var seen: [Bool] = []
-            loop.atIterationEnd {
-                seen.append(loop.postponesEnd())
-                for (left, right) in pairs {
+            var (ended, seen, mostUnseen) = (0, 0, 0)
+            for (left, right) in pairs {
+                let idle = Idle {
                     left.close()
-                    right.close()
+                    ended += 1
+                    mostUnseen = max(mostUnseen, ended - seen)
                 }
-                seen.append(loop.postponesEnd())
+                _ = loop.deadlines.arm(idle, after: 0)
+                right.onReadable = { socket in
+                    socket.stopReading()
+                    seen += 1
+                    if seen == 400 { loop.stop() }
+                }
+                right.startReading()
             }
-            func wait() {
-                guard loop.postponesEnd() else { return loop.stop() }
-                loop.atIterationEnd(wait)
-            }
-            loop.atIterationEnd(wait)
             loop.run()
-            #expect(seen == [false, true])
+            // Those of one iteration, and of the one before it.
+            #expect(seen == 400 && mostUnseen <= 40)
             loop.stop()
         }
     }

@@ -258,10 +258,6 @@ final class ClientConnection: Socket {
         switch reached {
         case .nothing: return nil
         case .later(let time): return time
-        case .due(.request) where worker.keepsConnections && loop.postponesEnd():
-            // Thousands of connections became idle together, and the loop closes them in several steps. Until its step
-            // this connection still answers requests.
-            due(.request, DeadlineWheel.Settings.tick)
         case .due(.request), .due(.tunnel), .due(.linger), .due(.response): end()
         case .due(.send): takingIsDue()
         case .due(.head): timeOut("The request's head took too long.")
