@@ -1,4 +1,5 @@
 public import Bytes
+import CLibevent
 import Glibc
 
 /// The pieces of one gathering write. A list is filled, written and emptied again and again without allocating, so one

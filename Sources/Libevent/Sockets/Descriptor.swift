@@ -1,3 +1,4 @@
+import CLibevent
 import Glibc
 
 /// One open file descriptor with one owner. Dropping the value closes the descriptor.

@@ -1,3 +1,4 @@
+import CLibevent
 import Glibc
 
 /// A socket that already listens when the program starts, passed by the service manager (sd_listen_fds(3)). The

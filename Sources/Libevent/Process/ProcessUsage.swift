@@ -1,3 +1,4 @@
+import CLibevent
 import Glibc
 
 /// This process's use of the machine. A figure is 0 if the system does not report it.
