@@ -52,3 +52,7 @@ public struct ProcessUsage: Sendable {
 extension timeval {
     fileprivate var nanoseconds: UInt64 { UInt64(clamping: tv_sec) * 1_000_000_000 + UInt64(clamping: tv_usec) * 1000 }
 }
+
+/// The effective user and group of this program, which decide about its permissions: `uid 998, gid 998`. Numbers, since
+/// looking up their names may need the network.
+public func ownUser() -> String { "uid \(geteuid()), gid \(getegid())" }
