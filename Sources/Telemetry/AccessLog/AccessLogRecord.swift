@@ -8,8 +8,9 @@ public struct AccessLogRecord: Sendable {
     public var started: Int64
     /// From the first byte of the request to the last of the response, monotonic, in nanoseconds.
     public var duration: UInt64
-    private var firstByteTime: Time
-    private var upstreamTime = Time(nil)
+    // `.max` stands for `nil`: an optional would take sixteen bytes.
+    @usableFromInline var firstByteTime = UInt64.max
+    @usableFromInline var upstreamTime = UInt64.max
     /// Bytes of response content sent (combined format's `%b`: without the head).
     public var bodyBytesSent: UInt64 = 0
     /// The number of the operation that the request led or joined, the same in all lines of one fetch; 0 if there was
@@ -36,28 +37,20 @@ public struct AccessLogRecord: Sendable {
     public init(started: Int64, duration: UInt64, firstByte: UInt64? = nil) {
         self.started = started
         self.duration = duration
-        firstByteTime = Time(firstByte)
+        self.firstByte = firstByte
     }
 
     /// From the first byte of the request to the first of the response, in nanoseconds; `nil` if no byte was sent.
-    public var firstByte: UInt64? {
-        get { firstByteTime.nanoseconds }
-        set { firstByteTime = Time(newValue) }
+    @inlinable public var firstByte: UInt64? {
+        get { firstByteTime == .max ? nil : firstByteTime }
+        set { firstByteTime = newValue ?? .max }
     }
 
     /// From handing the request to the pool to the end of the origin's response, or to its failure, in nanoseconds;
     /// `nil` if no origin was asked.
-    public var upstreamDuration: UInt64? {
-        get { upstreamTime.nanoseconds }
-        set { upstreamTime = Time(newValue) }
-    }
-
-    /// A time or `nil`, in eight bytes.
-    private struct Time {
-        private let value: UInt64
-
-        init(_ nanoseconds: UInt64?) { value = nanoseconds ?? .max }
-        var nanoseconds: UInt64? { value == .max ? nil : value }
+    @inlinable public var upstreamDuration: UInt64? {
+        get { upstreamTime == .max ? nil : upstreamTime }
+        set { upstreamTime = newValue ?? .max }
     }
 }
 
