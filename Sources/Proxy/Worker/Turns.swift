@@ -16,11 +16,9 @@ final class Turns {
     static let turn = 8
 
     private let loop: EventLoop
-    /// Complete turns, in order; the turns before `next` have been served. The turn after the last of them is
-    /// `filling`, which is not complete yet.
-    private var full: [[any TurnTaker]] = []
+    /// Takers of later turns, in order, each with its share of a turn. Those before `next` have been served.
+    private let later = Exclusive<[(taker: (any TurnTaker)?, share: Int)]>([])
     private var next = 0
-    private let filling = Exclusive<[any TurnTaker]>([])
     /// Whether a later turn is scheduled. Until it has run, no taker is served at once, ahead of the takers that wait
     /// for it.
     private var isWaiting = false
@@ -74,26 +72,14 @@ final class Turns {
     }
 
     /// Serves the taker in a later turn.
-    func put(_ taker: any TurnTaker) {
-        let turn = filling.use { filling -> [any TurnTaker]? in
-            filling.append(taker)
-            guard filling.count == Self.turn else { return nil }
-            var turn: [any TurnTaker] = []
-            swap(&turn, &filling)
-            filling.reserveCapacity(Self.turn)
-            return turn
-        }
-        if let turn { full.append(turn) }
-        if !isWaiting { goOnLater() }
-    }
+    func put(_ taker: any TurnTaker) { put(taker, share: 1) }
 
     /// Gives the taker a turn of its own, behind the takers that wait now. In it, the taker serves up to `turn` waiters
     /// itself.
-    func putAlone(_ taker: any TurnTaker) {
-        var turn: [any TurnTaker] = []
-        filling.use { swap(&turn, &$0) }
-        if !turn.isEmpty { full.append(turn) }
-        full.append([taker])
+    func putAlone(_ taker: any TurnTaker) { put(taker, share: Self.turn) }
+
+    private func put(_ taker: any TurnTaker, share: Int) {
+        later.use { $0.append((taker, share)) }
         if !isWaiting { goOnLater() }
     }
 
@@ -116,27 +102,35 @@ final class Turns {
 
     /// The loop ends and runs no later turn: releases all waiting takers.
     private func letGo() {
-        let former = (full, filling.use { $0 })
-        (full, next) = ([], 0)
-        filling.use { $0 = [] }
-        // Release the takers here, not while `filling` is being changed: a `deinit` may call `put`.
+        var former: [(taker: (any TurnTaker)?, share: Int)] = []
+        later.use { swap(&former, &$0) }
+        next = 0
+        // Release the takers here, not while `later` is being changed: a `deinit` may call `put`.
         withExtendedLifetime(former) {}
     }
 
     private func goOn() {
         var due: [any TurnTaker] = []
-        if next < full.count { takeNext(&due) } else { filling.use { swap(&due, &$0) } }
-        isWaiting = false
-        if next < full.count || filling.use({ !$0.isEmpty }) { goOnLater() }
-        for taker in due { taker.turnCame() }
-    }
-
-    private func takeNext(_ turn: inout [any TurnTaker]) {
-        swap(&turn, &full[next])
-        next += 1
-        if next == full.count || next > 1024 && next > full.count / 2 {
-            full.removeFirst(next)
-            next = 0
+        due.reserveCapacity(Self.turn)
+        let isDone = later.use { later in
+            var room = Self.turn
+            while next < later.count, later[next].share <= room, let taker = later[next].taker.take() {
+                due.append(taker)
+                room -= later[next].share
+                next += 1
+            }
+            if next == later.count {
+                // Release the memory of a rare burst.
+                later.removeAll(keepingCapacity: later.capacity <= 1024)
+                next = 0
+            } else if next > 1024, next > later.count / 2 {
+                later.removeFirst(next)
+                next = 0
+            }
+            return later.isEmpty
         }
+        isWaiting = false
+        if !isDone { goOnLater() }
+        for taker in due { taker.turnCame() }
     }
 }
