@@ -155,7 +155,7 @@ import Upstream
     ) -> String {
         var conditions = conditions
         var writer = FetchRequestWriter(
-            settings: world.loopSettings, awaitsContinue: awaitsContinue, hasLeader: hasLeader)
+            settings: world.loopSettings, arrival: .at(arrival), awaitsContinue: awaitsContinue, hasLeader: hasLeader)
         let written = writer.write(request, for: plan, under: &conditions, in: ByteBuffer(capacity: 1024))
         var lines = String(written.head).split(separator: "\r\n").map(String.init)
         lines[0] = lines[0].replacing(" HTTP/1.1", with: "")

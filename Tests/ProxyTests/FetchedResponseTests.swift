@@ -18,12 +18,10 @@ import Testing
         let groups = GroupInvalidations()
         let route = try #require(LoopSettings(upstreams: "one").onlyRoute)
         let parsed = try ParsedHead("GET /x")
-        func request(after seconds: Int64) -> ClientRequest {
+        func request() -> ClientRequest {
             ClientRequest(
-                AdmittedHead(
-                    parsed.head, parsed.fields, route: route,
-                    key: CacheKey(hash: 1, bytes: ByteSlice("http a.example /x")), visits: 0),
-                arrived: arrival.after(seconds), from: .someone)
+                parsed.head, parsed.fields, route: route,
+                key: CacheKey(hash: 1, bytes: ByteSlice("http a.example /x")), visits: 0)
         }
         let head = block("Cache-Control: max-age=60\nCache-Groups: \"g\"")
         let facts = ResponseFacts(
@@ -33,7 +31,7 @@ import Testing
         let response = StoredResponse(
             packing: head.bytes.span, body: body.span, under: key.span, facts: facts,
             groups: CacheGroups.of(head.view, requestTime: arrival))
-        let leader = request(after: 0)
+        let leader = request()
         let circumstances = FetchedResponse.Circumstances(
             leader: leader, search: .default, server: ByteSlice("192.0.2.2:80"), requestTime: arrival,
             invalidations: groups)
@@ -41,8 +39,8 @@ import Testing
             response, source: .origin, sharing: .everyone, originStatus: .ok, length: 1, willBeStored: true,
             circumstances)
         if let invalidated { groups.invalidate(["g"], of: leader.authority, at: arrival.after(invalidated).monotonic) }
-        #expect(fetched.mayServe(request(after: arrived)) == expected)
-        #expect(fetched.mayServe(leader))
+        #expect(fetched.mayServe(request(), arrivedAt: arrival.after(arrived)) == expected)
+        #expect(fetched.mayServe(leader, arrivedAt: arrival))
     }
 
     static let shortfalls: [FetchedResponse.Shortfall] =
@@ -55,10 +53,8 @@ import Testing
         let route = try #require(LoopSettings(upstreams: "one").onlyRoute)
         let parsed = try ParsedHead("GET /x")
         let leader = ClientRequest(
-            AdmittedHead(
-                parsed.head, parsed.fields, route: route,
-                key: CacheKey(hash: 1, bytes: ByteSlice("http a.example /x")), visits: 0),
-            arrived: arrival, from: .someone)
+            parsed.head, parsed.fields, route: route,
+            key: CacheKey(hash: 1, bytes: ByteSlice("http a.example /x")), visits: 0)
         let (head, body, key) = (block("A: b"), Array("x".utf8), [UInt8]())
         let facts = ResponseFacts(
             status: .ok, fields: head.view, requestTime: arrival, responseTime: arrival, policy: CachingPolicy())

@@ -166,7 +166,6 @@ import Testing
         let route = try #require(settings.onlyRoute)
         let key = CacheKey(hash: 1, bytes: ByteSlice("http a.example /x"))
         return ClientRequest(
-            AdmittedHead(parsed.head, parsed.fields, route: route, key: key, visits: 0), arrived: now,
-            from: .someone)
+            parsed.head, parsed.fields, route: route, key: key, visits: 0)
     }
 }

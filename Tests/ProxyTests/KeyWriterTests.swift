@@ -198,10 +198,10 @@ import Upstream
             let key = writer.key()
             #expect(String(key.bytes.span).hasPrefix("\(name) "))
             // The same words of somebody else.
-            let admitted = AdmittedHead(
+            let request = ClientRequest(
                 parsed.head, parsed.fields, route: Self.route(KeyPolicy()), scheme: scheme, key: key, visits: 0)
-            #expect(admitted.isForSameURL(isFromTrustedProxy: isTrusted))
-            #expect(admitted.isForSameURL(isFromTrustedProxy: !isTrusted) == (said == "http"))
+            #expect(request.isForSameURL(isFromTrustedProxy: isTrusted))
+            #expect(request.isForSameURL(isFromTrustedProxy: !isTrusted) == (said == "http"))
         }
     }
 

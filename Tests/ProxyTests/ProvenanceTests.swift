@@ -168,8 +168,7 @@ import Upstream
         let route = try #require(loopSettings.onlyRoute)
         let key = CacheKey(hash: 1, bytes: ByteSlice("http a.example /x"))
         let leader = ClientRequest(
-            AdmittedHead(parsed.head, parsed.fields, route: route, key: key, visits: 0), arrived: arrival,
-            from: .someone)
+            parsed.head, parsed.fields, route: route, key: key, visits: 0)
         // What stands in, or was confirmed, has a status of its own.
         let status = course.source == .origin ? course.status : 200
         let circumstances = FetchedResponse.Circumstances(

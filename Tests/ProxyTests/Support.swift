@@ -64,6 +64,9 @@ func block(_ text: String) -> HeadBlock {
     HeadBlock(lines: ByteSlice(text.split(separator: "\n").map { $0 + "\r\n" }.joined()))
 }
 
-extension ClientRequest.Sender {
-    static let someone = ClientRequest.Sender(address: ByteSlice("192.0.2.1"), isTrustedProxy: false)
+extension Arrival {
+    /// Of a request of some client.
+    static func at(_ time: Moment) -> Arrival {
+        Arrival(time: time, clientAddress: ByteSlice("192.0.2.1"), isFromTrustedProxy: false)
+    }
 }

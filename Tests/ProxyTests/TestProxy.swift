@@ -45,7 +45,8 @@ final class TestProxy {
     /// A client asks. What can be sent at once is sent when this returns.
     func ask(_ text: String = "GET /x") throws -> TestClient {
         let parsed = try ParsedHead(text)
-        let admission = try worker.admit(parsed.head, parsed.fields, on: nil, from: .someone)
+        let admission = try worker.admit(
+            parsed.head, parsed.fields, on: nil, isFromTrustedProxy: false, isBound: false)
         guard case .admitted(let request) = admission else { throw NotAdmitted(text: text) }
         let client = TestClient(of: worker)
         client.ask(request)
@@ -164,7 +165,7 @@ final class TestClient: TransactionClient, TurnTaker {
     init(of worker: Worker) { self.worker = worker }
 
     func ask(_ request: ClientRequest) {
-        let transaction = Transaction(request, client: self, worker: worker)
+        let transaction = Transaction(request, .at(worker.moment), client: self, worker: worker)
         self.transaction = transaction
         transaction.look()
     }

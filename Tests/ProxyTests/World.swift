@@ -69,8 +69,7 @@ struct World {
     func request(_ text: String) throws -> ClientRequest {
         let parsed = try ParsedHead(text)
         keys.write(parsed.head, parsed.fields.view, .http, route)
-        let admitted = AdmittedHead(parsed.head, parsed.fields, route: route, key: keys.key(), visits: 0)
-        return ClientRequest(admitted, arrived: arrival, from: .someone)
+        return ClientRequest(parsed.head, parsed.fields, route: route, key: keys.key(), visits: 0)
     }
 
     func lookUp(_ request: ClientRequest, after seconds: Int64) -> Lookup.Outcome {

@@ -47,8 +47,8 @@ extension ClientConnection {
                 input.contentEnded()
                 keepWhatFollows(context)
                 notDue(.content)
-                if let removed = reader.removedTrailer, let request = transaction?.request {
-                    worker.notices.removed([removed], from: request)
+                if let removed = reader.removedTrailer, let arrival = transaction?.arrival {
+                    worker.notices.removed([removed], from: arrival)
                 }
                 transaction?.endContent(trailers: trailers)
                 finishIfDone()

@@ -13,7 +13,7 @@ extension ClientConnection {
         case answered(headLength: Int)
         /// The head needs a transaction and is byte for byte the head of the last request that joined the worker's
         /// crowd: it is not parsed or looked up again.
-        case alike(SharedHead)
+        case alike(ClientRequest)
         /// The head needs a transaction. The route is set if it is known and `Worker.keys` holds the request's key.
         case unanswered(RequestHead, HeadBlock, on: Route?)
     }
@@ -55,11 +55,11 @@ extension ClientConnection {
                 return due(.head, worker.timeouts.head, onlyIfNot: .head)
             case .malformed(let error):
                 return refuse(error)
-            case .alike(let head):
+            case .alike(let request):
                 input.headTaken()
-                buffer.consume(head.value.head.length)
+                buffer.consume(request.head.length)
                 beginServing()
-                beginTransaction(ClientRequest(sharing: head, arrived: worker.moment, from: sender))
+                beginTransaction(request)
             case .unanswered(let head, let fields, let route):
                 input.headTaken()
                 buffer.consume(head.length)
@@ -73,12 +73,12 @@ extension ClientConnection {
     private func takeStep(_ context: ReadContext) -> Step {
         let buffer = context.buffer
         // Only while no path has a `No-Vary-Search`: a variation learnt since could give an identical head another key.
-        if let crowd = worker.crowd, !isBound, let latest = crowd.latestHead, latest.value.isBeginning(of: buffer.span),
+        if let crowd = worker.crowd, !isBound, let latest = crowd.latestHead, latest.isBeginning(of: buffer.span),
             worker.variations.isEmpty,
-            latest.value.isForSameURL(isFromTrustedProxy: isTrustedProxy && worker.loopSettings.trustsProxies)
+            latest.isForSameURL(isFromTrustedProxy: isTrustedProxy && worker.loopSettings.trustsProxies)
         {
             context.parser.use { $0.reset() }
-            output.keepAlive(mayPersist(behind: latest.value.head))
+            output.keepAlive(mayPersist(behind: latest.head))
             return .alike(latest)
         }
         return context.parser.use { parser in
@@ -115,7 +115,9 @@ extension ClientConnection {
         beginServing()
         let request: ClientRequest
         do throws(OwnAnswer) {
-            switch try worker.admit(head, fields, on: route, from: sender) {
+            switch try worker.admit(
+                head, fields, on: route, isFromTrustedProxy: isTrustedProxy, isBound: isBound)
+            {
             case .admitted(let admitted):
                 request = admitted
             case .answered(let answer, let route):
@@ -130,7 +132,7 @@ extension ClientConnection {
         }
         guard request.hasContent else { return beginTransaction(request) }
         input.awaitContent(ContentReader(head, limit: worker.settings.clients.maxBodySize))
-        let transaction = Transaction(request, client: self, worker: worker)
+        let transaction = Transaction(request, arrival, client: self, worker: worker)
         begin(transaction)
         transaction.beginWithContent()
     }
@@ -147,7 +149,7 @@ extension ClientConnection {
     }
 
     private func beginTransaction(_ request: consuming ClientRequest) {
-        let transaction = Transaction(request, client: self, worker: worker)
+        let transaction = Transaction(request, arrival, client: self, worker: worker)
         begin(transaction)
         transaction.look()
     }

@@ -66,10 +66,10 @@ final class ClientConnection: Socket {
     private let hasIPAddress: Bool
     /// Whether the peer is a trusted proxy, whose `X-Forwarded-For` and `X-Forwarded-Proto` are used.
     let isTrustedProxy: Bool
-    /// The client as the forwarding fields name it to origins; the address of a Unix socket is omitted.
-    var sender: ClientRequest.Sender {
-        ClientRequest.Sender(
-            address: hasIPAddress ? peerText : .empty, isTrustedProxy: isTrustedProxy, isBound: isBound)
+    /// The arrival of a request whose head is complete now.
+    var arrival: Arrival {
+        Arrival(
+            time: worker.moment, clientAddress: hasIPAddress ? peerText : .empty, isFromTrustedProxy: isTrustedProxy)
     }
 
     private(set) var phase = Phase.reading

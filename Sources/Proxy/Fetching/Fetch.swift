@@ -81,6 +81,8 @@ final class Fetch: DeadlineTarget {
     }
 
     let request: ClientRequest
+    /// The arrival of the request.
+    private let arrival: Arrival
     let plan: FetchPlan
     /// Set until the leader leaves or the fetch ends. Not weak: that would make every reference to the leader slow.
     private(set) var leader: (any FetchLeader)?
@@ -132,17 +134,18 @@ final class Fetch: DeadlineTarget {
     // The parameters are borrowed, and copied where they are kept: the caller would also retain a parameter that the
     // initializer consumes.
     init(
-        _ request: borrowing ClientRequest, plan: borrowing FetchPlan, worker: borrowing Worker,
+        _ request: borrowing ClientRequest, _ arrival: Arrival, plan: borrowing FetchPlan, worker: borrowing Worker,
         leader: (any FetchLeader)?, content: consuming OutgoingContent?
     ) {
         awaitsContinue = content == nil && request.awaitsContinue
         early = content
         self.request = copy request
+        self.arrival = arrival
         self.leader = leader
         self.plan = copy plan
         self.worker = copy worker
         recipients = plan.isShared ? .waiters : .leader(.waiting, isDispensable: false)
-        sentAt = request.arrived
+        sentAt = arrival.time
         placement = Placement(self.worker.generations(for: self.request))
         super.init()
     }
@@ -185,9 +188,9 @@ final class Fetch: DeadlineTarget {
         sentAt = worker.moment
         var conditions = conditions
         var writer = FetchRequestWriter(
-            settings: worker.loopSettings, awaitsContinue: awaitsContinue, hasLeader: leader != nil)
+            settings: worker.loopSettings, arrival: arrival, awaitsContinue: awaitsContinue, hasLeader: leader != nil)
         let asked = writer.write(request, for: plan, under: &conditions, in: worker.scratch)
-        if writer.removesFields { worker.notices.removed(writer.removedFields(of: request, for: plan), from: request) }
+        if writer.removesFields { worker.notices.removed(writer.removedFields(of: request, for: plan), from: arrival) }
         self.conditions = conditions
         let owner = request.isBound ? leader?.boundConnections ?? .closed : nil
         let exchange = Exchange(

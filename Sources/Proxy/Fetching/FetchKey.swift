@@ -76,11 +76,11 @@ extension ClientRequest {
     }
 
     /// Whether an origin whose responses say nothing of reuse gives this request the same response as the request with
-    /// the head `other`, as far as the fields tell.
-    func isAlike(_ other: SharedHead) -> Bool {
-        // The requests of a crowd have one head.
-        if sharedHead === other { return true }
-        let (own, others) = (fields, other.value.fields)
+    /// `other`, as far as the fields tell.
+    func isAlike(_ other: ClientRequest) -> Bool {
+        // Requests with the same bytes may share one object.
+        if self === other { return true }
+        let (own, others) = (fields, other.fields)
         return route.policy.areAlike(own.view, others.view)
     }
 

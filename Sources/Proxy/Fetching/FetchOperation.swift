@@ -19,15 +19,15 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     /// For a fetch that is for its leader alone, which is not one of the waiters: whether the leader is still there.
     /// Other loops read it.
     private nonisolated let hasLeader = Atomic(true)
-    /// The head of the request that led.
-    private nonisolated let leadingHead: SharedHead
+    /// The request that led.
+    private nonisolated let leader: ClientRequest
     private nonisolated let joinedByUnlike = Atomic(false)
 
     nonisolated init(
-        number: UInt64, leader: SharedHead, plan: FetchPlan, made: Int64, work: consuming LoopOwned<Fetch>
+        number: UInt64, leader: ClientRequest, plan: FetchPlan, made: Int64, work: consuming LoopOwned<Fetch>
     ) {
         self.number = number
-        leadingHead = leader
+        self.leader = leader
         self.plan = plan
         self.made = made
         self.work = work
@@ -41,7 +41,7 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
 
     /// Notes that `request` has joined. Called on any loop.
     nonisolated func noteJoin(of request: borrowing ClientRequest) {
-        if !wasJoinedByUnlike, !request.isAlike(leadingHead) { joinedByUnlike.store(true, ordering: .relaxed) }
+        if !wasJoinedByUnlike, !request.isAlike(leader) { joinedByUnlike.store(true, ordering: .relaxed) }
     }
 
     /// The leader of a fetch that is for it alone leaves. Called on the fetch's own loop.

@@ -18,6 +18,8 @@ struct FetchRequestWriter {
     }
 
     let settings: LoopSettings
+    /// The arrival of the request that led.
+    let arrival: Arrival
     /// Whether the client that led still waits for 100 from the origin.
     let awaitsContinue: Bool
     /// Whether the client that led is there to get an answer to its own conditions.
@@ -25,8 +27,9 @@ struct FetchRequestWriter {
     /// Whether the request that was written last lacks field lines of the client's (`removedFields`).
     private(set) var removesFields = false
 
-    init(settings: LoopSettings, awaitsContinue: Bool, hasLeader: Bool) {
+    init(settings: LoopSettings, arrival: Arrival, awaitsContinue: Bool, hasLeader: Bool) {
         self.settings = settings
+        self.arrival = arrival
         self.awaitsContinue = awaitsContinue
         self.hasLeader = hasLeader
     }
@@ -46,7 +49,7 @@ struct FetchRequestWriter {
         let framing = request.head.framing
         head.removeAll()
         let changes = changes(of: request, for: plan, dropping: dropping)
-        removesFields = settings.write(request, changes, to: head)
+        removesFields = settings.write(request, changes, clientAddress: arrival.clientAddress, to: head)
         if !plan.isPass {
             let validation = validationRequest(request, plan, conditions)
             if conditions == .storedAndClients, !validation.hasClientTags { conditions = .stored }
@@ -72,7 +75,7 @@ struct FetchRequestWriter {
             keyed: request.route.keyedForwarding,
             // A connection remains a trusted proxy's after a reload that trusts no proxy any more; the policy's rules
             // for `Vary` must hold all the same.
-            isFromTrustedProxy: request.isFromTrustedProxy && request.route.policy.forwardsSenders,
+            isFromTrustedProxy: arrival.isFromTrustedProxy && request.route.policy.forwardsSenders,
             host: request.route.hostForOrigin, isUpgrading: plan.isPass && request.head.asksForUpgrade,
             acceptsTrailers: true)
     }
@@ -128,9 +131,11 @@ struct FetchRequestWriter {
 extension LoopSettings {
     /// Writes the request in the form that the origin gets, without the fields that its fetch adds.
     /// - Returns: whether the request has field lines that may not be forwarded as they are.
-    fileprivate func write(_ request: ClientRequest, _ changes: RequestForwarding.Changes, to head: ByteBuffer) -> Bool
-    {
-        let (fields, address, key) = (request.fields, request.clientAddress, request.sentKey)
+    fileprivate func write(
+        _ request: ClientRequest, _ changes: RequestForwarding.Changes, clientAddress address: ByteSlice,
+        to head: ByteBuffer
+    ) -> Bool {
+        let (fields, key) = (request.fields, request.sentKey)
         return requestForwarding.write(
             request.head, fields.view, changes, host: key.authority, clientAddress: address.span,
             scheme: request.scheme.name, to: head)

@@ -145,32 +145,33 @@ final class FetchedResponse: Sendable {
         if case .nobody = sharing { false } else { true }
     }
 
-    /// Whether the response may answer `request`, the one that the fetch was made for or one that joined.
+    /// Whether the response may answer `request`, the one that the fetch was made for or one that joined, whose head was
+    /// complete at `time`.
     ///
     /// RFC 9111 §4: the response must be storable, and match in the fields that `Vary` nominates; it must be fresh for
     /// a request that came after the head had arrived.
-    func mayServe(_ request: ClientRequest) -> Bool {
+    func mayServe(_ request: ClientRequest, arrivedAt time: Moment) -> Bool {
         if request === leader { return true }
         guard isFor(request), !wasPassed(by: request.route) else { return false }
-        if isOutdated(for: request) || isTooFarOff(for: request) { return false }
+        if isOutdated(at: time) || isTooFarOff(for: request) { return false }
         switch sharing {
         case .nobody:
             return false
         case .waitersOnly:
             break
         case .whileArriving:
-            if cameLate(request), !response.facts.suitsLateJoiner(with: request.directives, at: request.arrived) {
+            if cameLate(time), !response.facts.suitsLateJoiner(with: request.directives, at: time) {
                 return false
             }
         case .everyone:
-            guard cameLate(request) else { break }
-            guard case .fresh = response.facts.reuse(for: request.directives, at: request.arrived) else { return false }
+            guard cameLate(time) else { break }
+            guard case .fresh = response.facts.reuse(for: request.directives, at: time) else { return false }
         }
         // A stale response in place of a failure is only for requests that themselves allow it; the others go to the
         // origin.
         if case .staleOnError(let failure) = source,
             !response.facts.mayServeStale(
-                on: failure, for: request.directives, at: request.arrived, policy: request.route.policy)
+                on: failure, for: request.directives, at: time, policy: request.route.policy)
         {
             return false
         }
@@ -190,14 +191,14 @@ final class FetchedResponse: Sendable {
         return !range.begins(inFirst: GrowingBody.smallestWindow)
     }
 
-    /// Whether one of the response's groups was invalidated before `request` came (RFC 9875 §3). Looked up each time: a
+    /// Whether one of the response's groups was invalidated before a request came at `time` (RFC 9875 §3). Looked up each time: a
     /// request may join after an invalidation that does not yet find these groups, and before the fetch finds the
     /// invalidation.
-    private func isOutdated(for request: ClientRequest) -> Bool {
+    private func isOutdated(at time: Moment) -> Bool {
         guard let invalidations = circumstances.invalidations, let groups = response.groups,
             let since = invalidations.whenInvalidated(groups, of: leader.authority)
         else { return false }
-        return request.arrived.monotonic >= since
+        return time.monotonic >= since
     }
 
     /// Whether the leader's request would have gone past the cache by the settings of a request that joins: a reload
@@ -212,12 +213,12 @@ final class FetchedResponse: Sendable {
     /// session.
     private func isForOnesLike(_ request: ClientRequest) -> Bool {
         if case .staleOnError = source { return true }
-        return !response.facts.contains(.separatesRequests) || request.isAlike(leader.sharedHead)
+        return !response.facts.contains(.separatesRequests) || request.isAlike(leader)
     }
 
-    /// Whether the request came when the head was there already.
-    private func cameLate(_ request: ClientRequest) -> Bool {
-        request.arrived.monotonic > response.facts.responseTime.monotonic
+    /// Whether a request that came at `time` came when the head was there already.
+    private func cameLate(_ time: Moment) -> Bool {
+        time.monotonic > response.facts.responseTime.monotonic
     }
 
     /// Whether the request's URL is the leader's, or one that gets the same response by the response's own

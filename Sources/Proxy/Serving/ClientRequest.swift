@@ -2,70 +2,104 @@ import Bytes
 import HTTPSemantics
 import Storage
 
-/// One request, in the form used everywhere but on the hot path. Immutable, usable on any thread. Its identity stands
-/// for the client that sent it: a response may be for that client alone.
+/// The head of a request, in the form used everywhere but on the hot path: copied out of its connection's buffer, with
+/// the values derived from it by the settings and by the query rules known for its path.
+///
+/// Immutable, usable on any thread. Requests of one loop whose heads have the same bytes may share one object, whose
+/// identity then stands for these bytes; the properties in which they differ are in `Arrival`.
 final class ClientRequest: Sendable {
-    /// The sender of the request, as far as an origin is told.
-    struct Sender: Sendable {
-        let address: ByteSlice
-        let isTrustedProxy: Bool
-        /// Whether the client connection has connections to origins of its own (`BoundConnections`).
-        var isBound = false
+    let head: RequestHead
+    let fields: HeadBlock
+    let directives: RequestDirectives
+    let route: Route
+    /// The scheme in the cache key.
+    let scheme: ClientScheme
+    /// Whether the request goes past the cache because of one of its cookies (`Route.passCookies`).
+    let hasPassCookie: Bool
+    /// Whether the request has any cookies: after a reload one of them may be a pass cookie.
+    let hasCookies: Bool
+    /// Whether the request goes over a connection to the origin that belongs to its client connection
+    /// (`BoundConnections`): the origin may know the user of that connection, or will, without any field that says so.
+    /// The response is for this request alone.
+    let isBound: Bool
+    /// How often the request has already passed this proxy (`LoopDetection`).
+    let visits: UInt8
+    /// The key by which the request is looked up and its fetch is found: the key of its URL, or the key derived from
+    /// that under a variation (No-Vary-Search).
+    let key: CacheKey
+    /// The key of the request's URL as sent, if it differs from `key`.
+    private let otherSentKey: CacheKey?
+    /// The latest variation of the path when `key` was chosen.
+    let variation: SearchVariation?
+
+    /// - Parameter isBound: whether the client connection has connections to origins of its own.
+    init(
+        _ head: RequestHead, _ fields: consuming HeadBlock, route: Route, scheme: ClientScheme = .http,
+        key: consuming CacheKey, visits: Int, isBound: Bool = false
+    ) {
+        self.head = head
+        self.scheme = scheme
+        self.visits = UInt8(clamping: visits)
+        directives = RequestDirectives(fields.view, ignoring: route.policy.ignoredRequestDirectives)
+        hasPassCookie = route.hasPassCookie(fields.view)
+        hasCookies = fields.present.contains(.cookie)
+        // Credentials that hold for their connection (NTLM, Negotiate) bind the connection.
+        self.isBound = isBound || fields.view.hasConnectionCredentials
+        self.fields = fields
+        self.route = route
+        self.key = key
+        otherSentKey = nil
+        variation = nil
     }
 
-    /// The request's own head, or the head of its crowd.
-    let sharedHead: SharedHead
-    private let sender: Sender
-    /// When the request's head was complete.
-    let arrived: Moment
-
-    init(sharing head: SharedHead, arrived: Moment, from sender: Sender) {
-        sharedHead = head
-        self.arrived = arrived
-        self.sender = sender
-    }
-
-    init(_ admitted: consuming AdmittedHead, arrived: Moment, from sender: Sender) {
-        sharedHead = SharedHead(admitted)
-        self.arrived = arrived
-        self.sender = sender
-    }
-
-    /// This request with another head.
-    private func with(_ admitted: consuming AdmittedHead) -> ClientRequest {
-        ClientRequest(admitted, arrived: arrived, from: sender)
+    /// The request `other` with other fields, or under another key.
+    private init(
+        _ other: ClientRequest, fields: HeadBlock, key: CacheKey, otherSentKey: CacheKey?, variation: SearchVariation?
+    ) {
+        head = other.head
+        directives = other.directives
+        route = other.route
+        scheme = other.scheme
+        hasPassCookie = other.hasPassCookie
+        hasCookies = other.hasCookies
+        isBound = other.isBound
+        visits = other.visits
+        self.fields = fields
+        self.key = key
+        self.otherSentKey = otherSentKey
+        self.variation = variation
     }
 
     /// This request under another key.
-    func under(_ key: CacheKey, _ variation: SearchVariation?) -> ClientRequest { with(admitted.under(key, variation)) }
+    func under(_ key: CacheKey, _ variation: SearchVariation?) -> ClientRequest {
+        ClientRequest(
+            self, fields: fields, key: key, otherSentKey: key == sentKey ? nil : sentKey, variation: variation)
+    }
 
-    /// This request as if its client had sent no `Authorization`.
-    var anonymous: ClientRequest { with(admitted.without(FieldSet(.authorization))) }
+    /// This request as if its client had sent no `Authorization`. The key stays.
+    var anonymous: ClientRequest {
+        ClientRequest(
+            self, fields: fields.without(FieldSet(.authorization)), key: key, otherSentKey: otherSentKey,
+            variation: variation)
+    }
 
-    /// The client's IP address as text, without the port, for `X-Forwarded-For`; empty if the client used a Unix
-    /// socket.
-    var clientAddress: ByteSlice { sender.address }
-    /// Whether the request came from a proxy whose statements about the client are trusted.
-    var isFromTrustedProxy: Bool { sender.isTrustedProxy }
+    /// The key of the request's URL as sent.
+    var sentKey: CacheKey { otherSentKey ?? key }
+    /// Whether requests for other URLs may have the same key.
+    var isUnderVariation: Bool { otherSentKey != nil }
 
-    /// Whether the request goes over a connection to the origin that belongs to its client connection: the origin may
-    /// know the user of that connection, or will, without any field that says so. The response is for this request
-    /// alone.
-    var isBound: Bool { sender.isBound || admitted.hasConnectionCredentials }
+    /// Whether `bytes` begin with this head, and so would be parsed as this head: a head marks its own end.
+    func isBeginning(of bytes: Span<UInt8>) -> Bool {
+        let head = fields.bytes
+        return bytes.count >= head.count && head.span.isEqual(to: bytes.extracting(0..<head.count))
+    }
 
-    var admitted: AdmittedHead { sharedHead.value }
-    var head: RequestHead { admitted.head }
-    var fields: HeadBlock { admitted.fields }
-    var directives: RequestDirectives { admitted.directives }
-    var route: Route { admitted.route }
-    var scheme: ClientScheme { admitted.scheme }
-    var hasPassCookie: Bool { admitted.hasPassCookie }
-    var hasCookies: Bool { admitted.hasCookies }
-    var visits: UInt8 { admitted.visits }
-    var key: CacheKey { admitted.key }
-    var sentKey: CacheKey { admitted.sentKey }
-    var variation: SearchVariation? { admitted.variation }
-    var isUnderVariation: Bool { admitted.isUnderVariation }
+    /// Whether a request with this head, from such a client, is for the same URL: the bytes are the same, but only a
+    /// trusted proxy may state the scheme.
+    func isForSameURL(isFromTrustedProxy: Bool) -> Bool {
+        let fields = fields
+        return ClientScheme(of: fields.view, isFromTrustedProxy: isFromTrustedProxy) == scheme
+    }
 
     var method: Method { head.method }
     var hasContent: Bool {
@@ -129,6 +163,17 @@ final class ClientRequest: Sendable {
             method: method, directives: directives, hasAuthorization: hasAuthorization, hasPassCookie: hasPassCookie,
             isBound: isBound)
     }
+}
+
+/// The properties of one request in which it may differ from another with the same head.
+struct Arrival: Sendable {
+    /// When the request's head was complete.
+    let time: Moment
+    /// The client's IP address as text, without the port, for `X-Forwarded-For`; empty if the client used a Unix
+    /// socket.
+    let clientAddress: ByteSlice
+    /// Whether the client is a proxy whose statements about its own client are trusted.
+    let isFromTrustedProxy: Bool
 }
 
 extension ClientRequest {

@@ -82,11 +82,11 @@ final class Crowd: FetchWaiter, TurnTaker {
     private var lastJoined = Int64.min
     /// The head of the last member's request; `nil` unless the crowd is gathering. The next request mostly has a head
     /// of the same bytes, which need not be parsed and copied again.
-    private(set) var latestHead: SharedHead?
+    private(set) var latestHead: ClientRequest?
     /// The interim responses, until all members were sent them, or the result.
     private var interims = CrowdInterims()
     /// The last request that the result serves: it also serves all others with the same head that came no later.
-    private var lastServed: ClientRequest?
+    private var lastServed: (request: ClientRequest, arrival: Moment)?
     /// How many departed members may stay in the list beyond the number present.
     private static let mostEmpty = 1024
 
@@ -137,10 +137,10 @@ final class Crowd: FetchWaiter, TurnTaker {
         }
         present += 1
         lastJoined = worker.now
-        let head = transaction.request.sharedHead
-        if latestHead !== head {
-            operation.noteJoin(of: transaction.request)
-            latestHead = head
+        let request = transaction.request
+        if latestHead !== request {
+            operation.noteJoin(of: request)
+            latestHead = request
         }
         if !interims.isEmpty { lineUp() }
         return .member(self, index: index)
@@ -217,19 +217,19 @@ final class Crowd: FetchWaiter, TurnTaker {
     private func member(at index: Int) -> Member? { members.use { index < $0.count ? $0[index] : nil } }
 
     /// The result for a member; `nil` while there is none.
-    func result(for request: ClientRequest) -> Result<FetchedResponse, OperationError>? {
+    func result(for request: ClientRequest, arrivedAt time: Moment) -> Result<FetchedResponse, OperationError>? {
         guard case .served(_, let result) = state else { return nil }
         guard case .success(let fetched) = result else { return result }
-        if let lastServed, request.sharedHead === lastServed.sharedHead,
-            request.arrived.monotonic <= lastServed.arrived.monotonic
+        if let lastServed, request === lastServed.request,
+            time.monotonic <= lastServed.arrival.monotonic
         {
             return result
         }
-        guard fetched.mayServe(request) else {
+        guard fetched.mayServe(request, arrivedAt: time) else {
             operation.countReleased()
             return .failure(.released)
         }
-        lastServed = request
+        lastServed = (request, time)
         return result
     }
 

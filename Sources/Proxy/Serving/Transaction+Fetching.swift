@@ -29,7 +29,7 @@ extension Transaction {
         guard plan.isShared else {
             // The fetch delivers directly (`FetchLeader`).
             let nobody: Waiter<FetchedResponse>? = nil
-            let operation = worker.makeFetch(request, plan, leader: self, content: content.takeAhead())
+            let operation = worker.makeFetch(request, arrival, plan, leader: self, content: content.takeAhead())
             return enqueued(fetches.enqueueAlone(operation, waiter: nobody), .alone)
         }
         let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
@@ -42,7 +42,7 @@ extension Transaction {
             unless: { () -> Superseded? in
                 store.resource(request.key) != resource || worker.hasLearnt(about: request) ? .snapshot : nil
             },
-            make: { worker.makeFetch(request, plan, leader: self) })
+            make: { worker.makeFetch(request, arrival, plan, leader: self) })
         guard case .joined(let operation, let token, let late) = result else {
             announcePart(result, of: plan)
             return enqueued(result, .led)
@@ -70,7 +70,9 @@ extension Transaction {
     }
 
     private func waiter(_ bound: LoopBound<FetchWaiter>) -> Waiter<FetchedResponse> {
-        Waiter(on: worker.loop.handle, accepts: { [request] in $0.mayServe(request) }) { bound.value.received($0) }
+        Waiter(
+            on: worker.loop.handle, accepts: { [request, time = arrival.time] in $0.mayServe(request, arrivedAt: time) }
+        ) { bound.value.received($0) }
     }
 
     // MARK: Joining without asking the table
@@ -81,7 +83,7 @@ extension Transaction {
     /// - Returns: false, without a change, if the table must be asked.
     func joinCrowd() -> Bool {
         guard sharingHistory.looksLikeAnyOther, !request.isBound, let crowd = worker.crowd,
-            crowd.latestHead === request.sharedHead || (crowd.isFor(request) && isOrdinary)
+            crowd.latestHead === request || (crowd.isFor(request) && isOrdinary)
         else { return false }
         if let seat = crowd.join(self) {
             join(crowd, at: seat)

@@ -16,7 +16,7 @@ extension Transaction: TurnTaker {
         let due: Result<FetchedResponse, OperationError>?
         if case .member(let crowd, let index) = seat {
             crowd.tell(index)
-            due = crowd.result(for: request)
+            due = crowd.result(for: request, arrivedAt: arrival.time)
         } else {
             due = wait.takeResult()
         }

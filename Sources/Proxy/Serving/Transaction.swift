@@ -34,6 +34,7 @@ final class Transaction: FetchWaiter, FetchLeader {
 
     /// The request, whose key may change between look-ups, as more query rules are learnt for its path.
     private(set) var request: ClientRequest
+    let arrival: Arrival
     private(set) var provenance = Provenance(.synthetic)
     /// The fetch's result.
     private(set) var fetched: FetchedResponse?
@@ -57,8 +58,9 @@ final class Transaction: FetchWaiter, FetchLeader {
     private(set) var ledFetch: Fetch?
     var wait = Wait()
 
-    init(_ request: consuming ClientRequest, client: any TransactionClient, worker: Worker) {
+    init(_ request: consuming ClientRequest, _ arrival: Arrival, client: any TransactionClient, worker: Worker) {
         self.request = request
+        self.arrival = arrival
         self.client = client
         self.worker = worker
     }
@@ -87,7 +89,7 @@ final class Transaction: FetchWaiter, FetchLeader {
         let resource = worker.resource(for: request)
         if resource == nil {
             if joinCrowd() { return }
-        } else if worker.crowd?.latestHead === request.sharedHead {
+        } else if worker.crowd?.latestHead === request {
             // A response was stored since: the next request takes the hot path again.
             worker.crowd = nil
         }
@@ -95,7 +97,7 @@ final class Transaction: FetchWaiter, FetchLeader {
             sharingHistory.isGivenUp ? .givenUp : request.route.isCoalesced ? .shared : .coalescingOff
         switch worker.lookUp(request, in: resource, sharing: sharing) {
         case .serve(let stored, _, let refreshes):
-            if refreshes { worker.refresh(stored, resource, for: request) }
+            if refreshes { worker.refresh(stored, resource, for: request, arrival) }
             serve(stored)
         case .notStored:
             // RFC 9111 §5.2.1.7.

@@ -144,10 +144,10 @@ final class Notices {
     /// Reports that these fields of a request are not forwarded to the origin. Each field is reported once per network
     /// of peers, over all loops: enough for the operator of a proxy in front of this one to notice it, and no client
     /// can fill the log.
-    func removed(_ fields: [RemovedField], from request: ClientRequest) {
+    func removed(_ fields: [RemovedField], from arrival: Arrival) {
         // Usually empty although field lines were replaced: a trusted proxy mostly sends the same values as this proxy.
         guard !fields.isEmpty else { return }
-        let address = request.clientAddress
+        let address = arrival.clientAddress
         // `nil` for a Unix socket.
         let network = IPAddress(address.span).map { PeerNetwork(around: $0) }
         let new = fields.filter { !toldFields.has($0, from: network) }
@@ -159,7 +159,7 @@ final class Notices {
         guard !told.isEmpty else { return }
         let peer = address.isEmpty ? "a Unix socket" : String(address)
         log.notice(
-            "\(ToldFields.notice(of: told, from: peer, in: network, isTrusted: request.isFromTrustedProxy))")
+            "\(ToldFields.notice(of: told, from: peer, in: network, isTrusted: arrival.isFromTrustedProxy))")
     }
 
     func cannotAccept(_ error: SystemError) { write(.accept, "cannot accept connections: \(error)") }

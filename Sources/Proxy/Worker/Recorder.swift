@@ -49,20 +49,20 @@ final class Recorder {
     func finish() { feed?.finish() }
 
     func record(
-        _ sent: SentResponse, of shared: SharedHead, _ provenance: Provenance, client: Span<UInt8>,
+        _ sent: SentResponse, of request: ClientRequest, _ provenance: Provenance, client: Span<UInt8>,
         server: Span<UInt8>,
         upstreamDuration: UInt64?
     ) {
-        let fields = shared.value.fields
+        let (head, fields) = (request.head, request.fields)
         var record = makeRecord(sent, provenance.verdict)
-        record.version = shared.value.head.version
+        record.version = head.version
         record.role = provenance.role
         record.operation = provenance.operation ?? 0
         record.upstreamStatus = provenance.originStatus?.code ?? 0
         record.upstreamDuration = upstreamDuration
-        count(shared.value.head.method, record, shared.value.route.upstreamMetrics)
+        count(head.method, record, request.route.upstreamMetrics)
         append(
-            record, shared.value.head, fields.view, client: client, isProxied: sent.isProxied, server: server,
+            record, head, fields.view, client: client, isProxied: sent.isProxied, server: server,
             detail: (provenance.detail ?? "").bytes)
     }
 

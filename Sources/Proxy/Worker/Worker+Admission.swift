@@ -18,10 +18,12 @@ extension Worker {
     }
 
     /// Refuses or answers some requests before any look-up, and finds the route of all others.
-    /// - Parameter known: the route, if it was found on the hot path and `keys` still holds the request's key.
+    /// - Parameters:
+    ///   - known: the route, if it was found on the hot path and `keys` still holds the request's key.
+    ///   - isBound: whether the client connection has connections to origins of its own (`BoundConnections`).
     /// - Throws: the response to a request that is refused.
     func admit(
-        _ head: RequestHead, _ fields: HeadBlock, on known: Route?, from sender: ClientRequest.Sender
+        _ head: RequestHead, _ fields: HeadBlock, on known: Route?, isFromTrustedProxy: Bool, isBound: Bool
     ) throws(OwnAnswer) -> Admission {
         let view = fields.view
         switch head.method {
@@ -39,7 +41,7 @@ extension Worker {
             throw OwnAnswer(
                 Status(508), "The request has come through here before: the upstream leads back to this proxy.")
         }
-        let scheme = ClientScheme(of: view, isFromTrustedProxy: sender.isTrustedProxy && loopSettings.trustsProxies)
+        let scheme = ClientScheme(of: view, isFromTrustedProxy: isFromTrustedProxy && loopSettings.trustsProxies)
         let route = if let known { known } else { try findRoute(head, view, scheme) }
         // RFC 9110 §7.6.2: with `Max-Forwards: 0` this proxy is the final recipient.
         if head.method == .options, view.maxForwards == 0 {
@@ -50,8 +52,7 @@ extension Worker {
         }
         if known == nil { keys.write(head, view, scheme, route) }
         let request = ClientRequest(
-            AdmittedHead(head, fields, route: route, scheme: scheme, key: keys.key(), visits: visits), arrived: moment,
-            from: sender)
+            head, fields, route: route, scheme: scheme, key: keys.key(), visits: visits, isBound: isBound)
         return .admitted(variations.isEmpty ? request : keyed(request))
     }
 

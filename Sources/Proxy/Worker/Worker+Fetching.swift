@@ -15,11 +15,13 @@ extension Worker {
     ///   - leader: gets the events that only the request that started the fetch needs.
     ///   - content: the request's content as far as it was read ahead; `nil` if it was not.
     func makeFetch(
-        _ request: ClientRequest, _ plan: FetchPlan, leader: (any FetchLeader)?, content: OutgoingContent? = nil
+        _ request: ClientRequest, _ arrival: Arrival, _ plan: FetchPlan, leader: (any FetchLeader)?,
+        content: OutgoingContent? = nil
     ) -> FetchOperation {
         let operation = FetchOperation(
-            number: shared.nextOperation(), leader: request.sharedHead, plan: plan, made: now,
-            work: LoopOwned(Fetch(request, plan: plan, worker: self, leader: leader, content: content), on: loop))
+            number: shared.nextOperation(), leader: request, plan: plan, made: now,
+            work: LoopOwned(
+                Fetch(request, arrival, plan: plan, worker: self, leader: leader, content: content), on: loop))
         guard plan.isShared else { return operation }
         operation.waiterLimit = settings.coalescing.maxWaiters
         // A fetch that has not begun has no response to finish, so it is cancelled when its last client leaves, unless
@@ -30,9 +32,11 @@ extension Worker {
 
     /// Revalidates a response that is served stale, in the background (RFC 5861 §3): the fetch neither delays the
     /// request nor ends with it. Not while memory is used up, since other requests wait for it.
-    /// - Parameter resource: the resource found at look-up. If the store has another one by now, the response was
+    /// - Parameters:
+    ///   - resource: the resource found at look-up. If the store has another one by now, the response was
     ///   refreshed or removed, and there is no fetch.
-    func refresh(_ stored: StoredResponse, _ resource: CachedResource?, for served: ClientRequest) {
+    ///   - arrival: the arrival of the request `served`.
+    func refresh(_ stored: StoredResponse, _ resource: CachedResource?, for served: ClientRequest, _ arrival: Arrival) {
         guard !isOverloaded else { return }
         // A response stored for all clients was fetched without `Authorization`; the response to a refresh with it
         // could not be shared (RFC 9111 §3.5).
@@ -44,7 +48,7 @@ extension Worker {
         _ = fetches(of: request).enqueue(
             plan.key, waiter: nil as Waiter<FetchedResponse>?, priority: .background,
             unless: { () -> Void? in store.resource(request.key) == resource ? nil : () },
-            make: { makeFetch(request, plan, leader: nil) })
+            make: { makeFetch(request, arrival, plan, leader: nil) })
     }
 
     /// Lets requests join `crowd` from now on; only until the end of this iteration if none does.

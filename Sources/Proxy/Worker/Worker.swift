@@ -153,7 +153,7 @@ final class Worker {
     /// Records a request whose response is sent or aborted.
     @inline(never)
     func record(_ sent: SentResponse, of transaction: Transaction, client: ByteSlice) {
-        let (head, fetched) = (transaction.request.sharedHead, transaction.fetched)
+        let (request, fetched) = (transaction.request, transaction.fetched)
         let contacted = fetched == nil ? transaction.contactedServer : nil
         let server = fetched?.server ?? contacted?.address ?? .empty
         var provenance = transaction.provenance
@@ -163,7 +163,7 @@ final class Worker {
             provenance.detail = Recorder.shutdown
         }
         recorder.record(
-            sent, of: head, provenance, client: client.span, server: server.span,
+            sent, of: request, provenance, client: client.span, server: server.span,
             upstreamDuration: fetched?.upstreamDuration ?? contacted?.duration)
     }
 
