@@ -32,7 +32,7 @@ extension UpstreamConnection {
             if lease.response == .awaited { lease.response = .begun }
             progressed()
             // Large content is processed at once, while it is in the processor's cache.
-            if lease.response == .begun, count <= Self.smallestRead { pool.round.add(self) } else { process(buffer) }
+            if lease.response == .begun, count <= Self.smallestRead { pool.batch.add(self) } else { process(buffer) }
         case .wouldBlock:
             lease.paused = nil
         case .endOfStream:

@@ -242,7 +242,7 @@ package final class UpstreamConnection: Socket {
     }
 
     /// Called when a response's head, or a part of one, has been read.
-    package override func roundCame() {
+    package override func batchCame() {
         if phase == .leased, let input { process(input) }
     }
 

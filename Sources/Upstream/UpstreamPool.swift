@@ -44,7 +44,7 @@ package final class UpstreamPool {
     /// The metrics of the origin on the loop, which count the pool's exchanges.
     let upstreamMetrics: UpstreamMetrics
     /// Connections that have received a response's head, or a part of one.
-    let round: SocketRound
+    let batch: SocketBatch
     private let buffers: BufferStock
     private let isMemoryShort: () -> Bool
     let deadlines: DeadlineWheel
@@ -80,7 +80,7 @@ package final class UpstreamPool {
         self.resolver = resolver
         self.names = names
         self.buffers = buffers
-        round = SocketRound(on: loop)
+        batch = SocketBatch(on: loop)
         self.isMemoryShort = isMemoryShort
         self.metrics = metrics
         upstreamMetrics = metrics.upstream(settings.name)

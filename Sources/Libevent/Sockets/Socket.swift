@@ -73,11 +73,15 @@ import Glibc
     /// The connection is established, or failed with `error`. Called once, only after `init(connectingTo:on:)`.
     open func connected(_ error: SystemError?) {}
 
-    /// The turn of this socket in the `SocketRound` to which it was added. It may have been closed meanwhile.
-    open func roundCame() {}
+    /// The turn of this socket in the `SocketBatch` to which it was added. It may have been closed meanwhile.
+    open func batchCame() {}
 
-    /// All other sockets of the round have had their turn. Use this to write output that waited for that.
-    open func roundEnds() {}
+    /// All sockets of the batch have had their turn, and this one left no output.
+    open func batchEnded() {}
+
+    /// All sockets of the batch have had their turn, and the output that this one left is written.
+    /// - Parameter share: its range in the batch's `output`, for bytes that the kernel did not take.
+    open func batchEnded(_ result: WriteResult, of share: Range<Int>) {}
 
     /// The peer has gone; see `watchForDeparture()`.
     open func peerHasGone() {}

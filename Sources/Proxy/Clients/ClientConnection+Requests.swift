@@ -19,12 +19,14 @@ extension ClientConnection {
     }
 
     /// Parses and answers requests from the buffer until the next head is incomplete or a request needs a transaction.
-    /// - Parameter context: the connection's own. The connection keeps it during the call, also if the connection ends,
-    ///   and returns it to the worker once its buffer is empty.
-    func serve(_ context: ReadContext) {
+    /// - Parameters:
+    ///   - context: the connection's own. The connection keeps it during the call, also if the connection ends, and
+    ///     returns it to the worker once its buffer is empty.
+    ///   - waits: whether small hits may stay in the batch's output, whose last bytes are then this client's.
+    func serve(_ context: ReadContext, waits: Bool = false) {
         guard !input.isBeingTaken else { return }
         input.beginTaking()
-        takeRequests(context)
+        takeRequests(context, waits: waits)
         input.endTaking()
         switch phase {
         case .reading where input.hasEnded: end()
@@ -34,18 +36,18 @@ extension ClientConnection {
     }
 
     @inline(__always)
-    private func takeRequests(_ context: ReadContext) {
-        let buffer = context.buffer
-        var hasAnswered = false
+    private func takeRequests(_ context: ReadContext, waits: Bool) {
+        let (buffer, pending) = (context.buffer, worker.batch.output)
+        // The client's pending hits are the bytes from here on.
+        let start = pending.count
         while phase == .reading, !buffer.isEmpty {
-            let step = takeStep(context)
+            let step = takeStep(context, from: start, waits: waits)
             if case .answered(let length) = step {
-                hasAnswered = true
                 input.headTaken()
                 buffer.consume(length)
                 continue
             }
-            if hasAnswered { worker.sendHits(of: self) }
+            if pending.count > start { sendPending(from: start) }
             // If sending the hits has changed the phase, this head is parsed again once those hits are sent.
             guard phase == .reading else { return }
             switch consume step {
@@ -70,7 +72,7 @@ extension ClientConnection {
     }
 
     @inline(__always)
-    private func takeStep(_ context: ReadContext) -> Step {
+    private func takeStep(_ context: ReadContext, from start: Int, waits: Bool) -> Step {
         let buffer = context.buffer
         // Only while no path has a `No-Vary-Search`: a variation learnt since could give an identical head another key.
         if let crowd = worker.crowd, !isBound, let latest = crowd.latestHead, latest.isBeginning(of: buffer.span),
@@ -92,10 +94,19 @@ extension ClientConnection {
             }
             guard case .complete(let length) = progress else { return .incomplete }
             defer { parser.reset() }
-            output.keepAlive(mayPersist(behind: parser.head))
+            let mayPersist = mayPersist(behind: parser.head)
+            output.keepAlive(mayPersist)
+            let client = HitPath.Client(
+                address: peerText, isTrustedProxy: isTrustedProxy, persists: mayPersist, began: input.requestBegan,
+                start: start, waits: waits)
             let known: Route?
-            switch worker.hitPath.answer(parser.head, parser.view(in: buffer.span), to: self) {
-            case .answered: return .answered(headLength: length)
+            switch worker.hitPath.answer(parser.head, parser.view(in: buffer.span), of: client) {
+            case .pending:
+                input.answered()
+                return .answered(headLength: length)
+            case .ready(let hit):
+                send(hit, from: start, to: parser.head, parser.view(in: buffer.span))
+                return .answered(headLength: length)
             case .nothingFresh(let route): known = route
             case .undecided: known = nil
             }

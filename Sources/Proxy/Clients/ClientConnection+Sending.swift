@@ -53,7 +53,7 @@ extension ClientConnection: TransactionClient {
     }
 
     /// - Parameter sent: bytes of head and body that are sent already.
-    private func goOn(with rest: Delivery, after sent: Int) {
+    func goOn(with rest: Delivery, after sent: Int) {
         rest.account(sent)
         rest.keepHead()
         output.deliver(rest)
@@ -61,49 +61,10 @@ extension ClientConnection: TransactionClient {
         due(.send, worker.timeouts.send)
     }
 
-    private func noteSent(_ count: Int) {
+    func noteSent(_ count: Int) {
         guard count > 0 else { return }
         worker.metrics.add(.clientBytesOut, UInt64(count))
         output.noteSent(at: loop.now)
-    }
-
-    /// Sets the access-log record of a hit whose rest is still to be sent (`sendRest`).
-    func logWhenOut(_ hit: AnsweredRequest) { output.logWhenOut(hit) }
-
-    /// Delays a hit so that it is written together with others: bytes `start` to `end` of the round's buffer.
-    func hold(from start: Int, to end: Int) {
-        output.hold(from: start, to: end)
-        input.answered()
-    }
-
-    /// The start of this client's pending hits in the round's buffer; `start` if none is pending.
-    func startOfHits(or start: Int) -> Int { output.heldHits?.lowerBound ?? start }
-
-    func takeHeldHits() -> Range<Int>? { output.takeHeldHits() }
-
-    /// One hit was sent completely, or several in one write.
-    /// - Parameters:
-    ///   - isLast: the client sends no more requests (RFC 9112 §9.6), so no unread bytes can turn the close into a
-    ///     reset.
-    ///   - mayPersist: whether the connection may persist after it.
-    func hitSent(isLast: Bool, keepsAlive mayPersist: Bool) {
-        input.answered()
-        if isLast { return end() }
-        guard mayPersist else { return linger() }
-        due(.request, worker.timeouts.idle)
-    }
-
-    /// A hit was sent in part.
-    /// - Parameters:
-    ///   - head: the whole head, also the bytes that are sent already.
-    ///   - sent: bytes of head and body that are sent already.
-    ///   - mayPersist: whether the connection may persist after it.
-    func sendRest(_ head: ByteBuffer, _ body: CompleteBodyReader, after sent: Int, keepsAlive mayPersist: Bool) {
-        enter(.serving)
-        output.begin()
-        output.keepAlive(mayPersist)
-        noteSent(sent)
-        goOn(with: Delivery(head: head, .one(.complete(body)), framing: .sized), after: sent)
     }
 
     func send(interim: ByteSlice) {

@@ -7,8 +7,8 @@ import Upstream
 /// One client's connection: reads requests, one after another, and writes their responses in the same order (RFC 9112
 /// §9.3).
 ///
-/// Owned by its worker, confined to its loop. Requests read in phase `reading` are served in a round together with
-/// those of other clients (`ServingRound`). A plain hit is answered at once (`HitPath`); anything else becomes a
+/// Owned by its worker, confined to its loop. Requests read in phase `reading` are served in a batch together with
+/// those of other clients (`SocketBatch`). A plain hit is answered at once (`HitPath`); anything else becomes a
 /// `Transaction`.
 ///
 /// ```
@@ -33,8 +33,7 @@ import Upstream
 /// | `ResponseOutput` | `interims`, then `delivery` | | until sent completely | | |
 /// | `RequestInput` | `context` | reading a head | reading content or the next head | | dropping bytes |
 /// | `RequestInput` | `content` | | until it is in | | |
-/// | `ServingRound` | a place | from reading to its round | | | |
-/// | `ResponseOutput` | `heldHits` | while requests are taken, and to its round's end | | | |
+/// | `SocketBatch` | a place, with pending hits | from reading to its batch's end | | | |
 /// | here | `tunnelRelay` | | | always | |
 /// | here | `ownConnections`, if any | always | always | always | always |
 ///
@@ -76,9 +75,6 @@ final class ClientConnection: Socket {
     /// Whether the loop does not watch the socket yet. A connection whose first request arrives with it is watched only
     /// after the response: if it closes then, two system calls are saved.
     private var isUnwatched = true
-    /// Whether its requests are being served in a round with other clients, so that its hits may wait until the round's
-    /// end.
-    private(set) var isInRound = false
     private(set) var deadline = LazyDeadline<Waiting>()
     /// Only the methods of these two structs write their fields.
     var input = RequestInput()
@@ -102,7 +98,7 @@ final class ClientConnection: Socket {
     /// Reads the bytes that have already arrived, then waits for more. Called once, after the worker has registered the
     /// connection.
     func begin() {
-        if receive() { worker.serveInRound(self) } else { watch() }
+        if receive() { worker.batch.add(self) } else { watch() }
     }
 
     /// Makes the loop report when the socket is readable. Later calls have no effect.
@@ -145,7 +141,7 @@ final class ClientConnection: Socket {
 
     override func readable() {
         switch phase {
-        case .reading: if receive() { worker.serveInRound(self) }
+        case .reading: if receive() { worker.batch.add(self) }
         case .serving: if receive() { proceed() }
         case .tunnelling: tunnelRelay?.clientReadable()
         case .lingering: discard()
@@ -191,15 +187,15 @@ final class ClientConnection: Socket {
         return false
     }
 
-    override func roundCame() {
+    override func batchCame() {
         guard phase == .reading, let context = input.context else { return }
-        isInRound = worker.sharesRound
-        serve(context)
-        isInRound = false
+        serve(context, waits: worker.batch.isShared)
     }
 
-    override func roundEnds() {
-        worker.sendHits(of: self)
+    override func batchEnded() { watch() }
+
+    override func batchEnded(_ result: WriteResult, of share: Range<Int>) {
+        noteWritten(result, of: share)
         watch()
     }
 
@@ -342,7 +338,7 @@ final class ClientConnection: Socket {
     var idleUntil: Int64? { phase == .reading && deadline.waitsFor == .request ? deadline.time : nil }
 
     /// Makes room for another client, if this one is idle: closes, unless a request has arrived in the meantime, which
-    /// is answered now, without waiting for a round.
+    /// is answered now, without waiting for a batch.
     /// - Returns: whether the connection is closed.
     func giveWay() -> Bool {
         guard idleUntil != nil else { return phase == .closed }

@@ -5,8 +5,8 @@ import Storage
 import Telemetry
 
 /// The hot path: a plain `GET` with a fresh stored response is answered as soon as it is parsed, mostly with one
-/// look-up and one write. This code makes no `String`, reads no clock but the loop's, and allocates only the stored
-/// fields for a conditional request.
+/// look-up. This code makes no `String`, reads no clock but the loop's, and allocates only the stored fields for a
+/// conditional request. It writes the response into the output of the batch, and leaves the rest to the connection.
 ///
 /// One per worker and settings, on the worker's loop. The worker holds the same references. This class holds them
 /// again, because a reference reached through another object is retained and released at each use, with two atomic
@@ -14,13 +14,45 @@ import Telemetry
 final class HitPath {
     /// The result of `answer`.
     enum Outcome {
-        case answered
+        /// The response is at the end of the output, where it waits to be written with others. It is recorded as sent.
+        case pending
+        /// The response's head is at the end of the output, to be written now. Then the caller records the hit.
+        case ready(Hit)
         /// The request was not looked up: its route and key are still unknown, and `Worker.keys` may hold another key.
         case undecided
         /// No stored response can be sent without a transaction. `Worker.keys` still holds the request's key; this is
         /// its route.
         case nothingFresh(Route)
     }
+
+    /// A response to be written now.
+    struct Hit {
+        let stored: StoredResponse
+        let status: Status
+        /// The part of the body that the client gets.
+        let part: Range<Int>
+        /// Whether that part is in the output, behind the head.
+        let isInOutput: Bool
+        let route: Route
+    }
+
+    /// The client of a request, as far as the hit depends on it.
+    struct Client {
+        let address: ByteSlice
+        let isTrustedProxy: Bool
+        /// Whether the connection persists after the request.
+        let persists: Bool
+        /// When the first byte of the request was read, as `SentResponse.began`.
+        let began: Int64
+        /// Where the client's pending responses begin in the output.
+        let start: Int
+        /// Whether its responses may wait for those of other clients.
+        let waits: Bool
+    }
+
+    /// The most bytes pending in the output for all clients, and for one client that pipelines. With the next hit they
+    /// are written at once: so the output holds at most twice as much, and one response.
+    private static let mostPending = 24 << 10
 
     private let loopSettings: LoopSettings
     /// The route of all requests, if there is only one.
@@ -32,16 +64,13 @@ final class HitPath {
     private let variations: SearchVariations
     private let loop: EventLoop
     private let keys: KeyWriter
-    private let round: ServingRound
-    /// The buffer of `round`.
-    private let buffer: ByteBuffer
-    private let gatherList: GatherList
+    private let output: ByteBuffer
     private let recorder: Recorder
 
-    /// - Parameter gatherList: used to write bodies from the store's memory without a copy.
+    /// - Parameter output: of the batch.
     init(
-        loopSettings: LoopSettings, shared: SharedState, loop: EventLoop, keys: KeyWriter, round: ServingRound,
-        gatherList: GatherList, recorder: Recorder
+        loopSettings: LoopSettings, shared: SharedState, loop: EventLoop, keys: KeyWriter, output: ByteBuffer,
+        recorder: Recorder
     ) {
         self.loopSettings = loopSettings
         onlyRoute = loopSettings.onlyRoute
@@ -52,145 +81,87 @@ final class HitPath {
         variations = shared.variations
         self.loop = loop
         self.keys = keys
-        self.round = round
-        buffer = round.buffer
-        self.gatherList = gatherList
+        self.output = output
         self.recorder = recorder
     }
 
-    /// Answers the request at the front of `client`'s buffer if it is a plain hit.
-    func answer(_ head: RequestHead, _ fields: FieldView, to client: ClientConnection) -> Outcome {
+    /// Answers the request at the front of the client's buffer if it is a plain hit.
+    /// - Parameter fields: of the request, with all bytes of the buffer.
+    func answer(_ head: RequestHead, _ fields: FieldView, of client: Client) -> Outcome {
         guard head.method == .get, head.framing == .none, head.version == .http11, head.target.form == .origin,
             fields.present.isDisjoint(with: .notOfPlainHits)
         else { return .undecided }
-        if let onlyRoute { return answer(head, fields, on: onlyRoute, to: client) }
+        if let onlyRoute { return answer(head, fields, on: onlyRoute, of: client) }
         guard loopSettings.serves(fields.bytes.extracting(head.authority.range)) else { return .undecided }
-        return answer(head, fields, on: loopSettings.route(head, fields), to: client)
+        return answer(head, fields, on: loopSettings.route(head, fields), of: client)
     }
 
     @inline(__always)
-    private func answer(_ head: RequestHead, _ fields: FieldView, on route: Route, to client: ClientConnection)
-        -> Outcome
-    {
+    private func answer(_ head: RequestHead, _ fields: FieldView, on route: Route, of client: Client) -> Outcome {
         guard route.isCached, !route.hasPassCookie(fields) else { return .undecided }
         let isTrusted = client.isTrustedProxy && trustsProxies
         keys.write(head, fields, ClientScheme(of: fields, isFromTrustedProxy: isTrusted), route)
-        if answerWritten(head, fields, on: route, to: client) { return .answered }
+        if let hit = answerWritten(head, fields, on: route, of: client) { return hit }
         guard !variations.isEmpty else { return .nothingFresh(route) }
-        return answerEquivalent(head, fields, on: route, to: client) ? .answered : .undecided
+        return answerEquivalent(head, fields, on: route, of: client) ?? .undecided
     }
 
     /// The exact URL has no plain hit: look up the equivalent URL, which differs only in parts of the query that
     /// `No-Vary-Search` excludes.
     @inline(never) // Rare: kept out of the code of plain hits.
-    private func answerEquivalent(
-        _ head: RequestHead, _ fields: FieldView, on route: Route, to client: ClientConnection
-    ) -> Bool {
+    private func answerEquivalent(_ head: RequestHead, _ fields: FieldView, on route: Route, of client: Client)
+        -> Outcome?
+    {
         let sent = keys.bytes
-        guard let variation = variations.latest(for: sent.span) else { return false }
+        guard let variation = variations.latest(for: sent.span) else { return nil }
         let own = keys.response(in: store, matching: fields)
         keys.rewrite(under: variation)
         // The response stored for the exact URL may be preferred even though it is no plain hit.
         if let own, let common = keys.response(in: store, matching: fields),
             own.facts.goesBefore(common.facts, for: .none, at: Moment(monotonic: loop.now, wall: loop.wallClockSeconds))
         {
-            return false
+            return nil
         }
-        return answerWritten(head, fields, on: route, to: client)
+        return answerWritten(head, fields, on: route, of: client)
     }
 
-    /// - Returns: false when the key that was written last has no plain hit.
-    private func answerWritten(_ head: RequestHead, _ fields: FieldView, on route: Route, to client: ClientConnection)
-        -> Bool
+    /// - Returns: `nil` if the key that was written last has no plain hit.
+    private func answerWritten(_ head: RequestHead, _ fields: FieldView, on route: Route, of client: Client) -> Outcome?
     {
         guard let stored = keys.response(in: store, matching: fields), stored.groups == nil,
             case .fresh(let age, let ttl) = stored.facts.reuse(
                 for: .none, at: Moment(monotonic: loop.now, wall: loop.wallClockSeconds)),
             let length = stored.bodyLength,
             let content = HitContent.of(stored, length: length, for: fields, maxRanges: maxRanges)
-        else { return false }
+        else { return nil }
         stored.noteUse()
-        let start = buffer.count
-        content.writeHead(of: stored, length: length, to: buffer)
-        buffer.appendField("Age", UInt64(age))
-        forwarding.appendHit(timeToLive: ttl, to: buffer)
-        if !client.persists { buffer.append("Connection: close\r\n") }
-        buffer.appendLineEnd()
+        content.writeHead(of: stored, length: length, to: output)
+        output.appendField("Age", UInt64(age))
+        forwarding.appendHit(timeToLive: ttl, to: output)
+        if !client.persists { output.append("Connection: close\r\n") }
+        output.appendLineEnd()
         let part = content.part(ofLength: length)
-        let began = client.input.requestBegan
-        let outcome = send(
-            stored, part, behind: start, to: client, closes: head.connection.close,
-            hasMore: fields.bytes.count > head.length)
         let status = content.status(of: stored)
-        let (peer, isProxied) = (client.peerText, client.isTrustedProxy)
-        let sent: SentResponse
-        switch outcome {
-        case .sent:
-            sent = SentResponse(
-                status: status, isAborted: false, began: began, firstByte: loop.now, bodyBytes: UInt64(part.count),
-                isProxied: isProxied)
-        case .begun(let contentInHead):
-            client.logWhenOut(
-                AnsweredRequest(
-                    status, .hit, route.upstreamMetrics, head, HeadBlock(copying: fields), contentInHead: contentInHead)
-            )
-            return true
-        case .failed:
-            sent = SentResponse(
-                status: nil, isAborted: true, began: began, firstByte: 0, bodyBytes: 0, isProxied: isProxied)
-        }
-        recorder.recordHit(sent, of: head, fields, on: route, client: peer.span)
-        return true
-    }
-
-    // MARK: Sending
-
-    private enum Sent {
-        /// All of it is sent, or it is pending and sent later.
-        case sent
-        /// The rest is sent as the client takes it.
-        case begun(contentInHead: Int)
-        case failed
-    }
-
-    /// Sends the head, which is `buffer` from `start` on, and `part` of the body; or leaves both pending, to be written
-    /// with other hits.
-    /// - Parameters:
-    ///   - closes: whether the request has `Connection: close`.
-    ///   - hasMore: whether bytes follow the request in the buffer.
-    private func send(
-        _ stored: StoredResponse, _ part: Range<Int>, behind start: Int, to client: ClientConnection, closes: Bool,
-        hasMore: Bool
-    ) -> Sent {
-        let (out, isLast) = (buffer, closes && !hasMore)
-        let progress: ServingRound.Progress
-        let contentInHead: Int
         // A small body is copied behind the head: one vector less for the kernel.
-        if stored.appendPacked(part, to: out) {
-            if client.persists, !isLast, round.holds(client, from: start, hasMore: hasMore) { return .sent }
-            contentInHead = part.count
-            let share = (client.takeHeldHits()?.lowerBound ?? start)..<out.count
-            progress = round.noteSent(
-                client.write(out.span.extracting(share)), of: share, to: client, isLast: isLast,
-                keepsAlive: client.output.keepsAlive)
-            round.forget(share)
-        } else {
-            contentInHead = 0
-            let reader = CompleteBodyReader(stored.pieces ?? ShortList(), part: part)
-            if reader.remaining >= Delivery.largeBody { client.boundSendQueue() }
-            gatherList.removeAll()
-            reader.gather(into: gatherList)
-            defer { gatherList.removeAll() }
-            let share = (client.takeHeldHits()?.lowerBound ?? start)..<out.count
-            progress = round.noteSent(
-                client.write(out.span.extracting(share), gatherList), of: share, reader, of: stored, to: client,
-                isLast: isLast, keepsAlive: client.output.keepsAlive)
-            round.forget(share)
+        let isInOutput = stored.appendPacked(part, to: output)
+        guard isInOutput, mayWait(client, hasMore: fields.bytes.count > head.length) else {
+            return .ready(Hit(stored: stored, status: status, part: part, isInOutput: isInOutput, route: route))
         }
-        return switch progress {
-        case .whole: .sent
-        case .begun: .begun(contentInHead: contentInHead)
-        case .failed: .failed
-        }
+        recorder.recordHit(
+            SentResponse(
+                status: status, isAborted: false, began: client.began, firstByte: loop.now,
+                bodyBytes: UInt64(part.count), isProxied: client.isTrustedProxy),
+            of: head, fields, on: route, client: client.address)
+        return .pending
+    }
+
+    /// Whether the response at the end of the output may wait. If the connection does not persist, it is written at
+    /// once.
+    /// - Parameter hasMore: whether bytes of the client follow the request.
+    @inline(__always)
+    private func mayWait(_ client: Client, hasMore: Bool) -> Bool {
+        guard client.persists else { return false }
+        let end = output.count
+        return client.waits && end < Self.mostPending || hasMore && end - client.start < Self.mostPending
     }
 }

@@ -49,7 +49,7 @@ final class ReadContexts {
     /// to wait for the origin; then further clients read their content into buffers for heads.
     static let mostForContent = 64
     /// Most unused contexts that are kept.
-    private static let most = 2 * SocketRound.most
+    private static let most = 2 * SocketBatch.most
 
     private var limits: HeadLimits
     /// How often the limits were changed.

@@ -2,8 +2,8 @@ import Bytes
 
 /// The sending side of one client connection: the response to the current request, and whether the connection persists.
 ///
-/// Stored inline in its `ClientConnection`, which writes to the socket. Of plain hits that the kernel takes whole
-/// (`HitPath`) it records only which are pending. Only the methods of this struct write its fields. They call no other
+/// Stored inline in its `ClientConnection`, which writes to the socket. Plain hits that the kernel takes whole
+/// (`HitPath`) leave no trace here. Only the methods of this struct write its fields. They call no other
 /// code, so accesses need no exclusivity check at run time (docs/decisions.md, CPU).
 ///
 /// ```
@@ -12,9 +12,6 @@ import Bytes
 ///    └─head→ delivery ─kernel has taken all of it→ empty
 /// ```
 struct ResponseOutput {
-    // 32 bits each, to keep idle connections small.
-    private var heldFrom: UInt32 = 0
-    private var heldTo: UInt32 = 0
     /// Interim responses that the kernel has not taken yet.
     private(set) var interims: ByteBuffer?
     /// The part of the current response that the kernel has not taken yet, once that response has begun.
@@ -43,22 +40,6 @@ struct ResponseOutput {
     /// Makes the connection log `request` once its response is sent.
     mutating func logWhenOut(_ request: AnsweredRequest) { answered = request }
     mutating func logged() { answered = nil }
-
-    // MARK: Pending hits
-
-    /// The range of the pending hits in the buffer of their round; `nil` if none is pending.
-    var heldHits: Range<Int>? { heldTo == 0 ? nil : Int(heldFrom)..<Int(heldTo) }
-
-    /// Adds bytes `start` to `end` of the round's buffer to the pending hits, which they directly follow.
-    mutating func hold(from start: Int, to end: Int) {
-        if heldTo == 0 { heldFrom = UInt32(start) }
-        heldTo = UInt32(end)
-    }
-
-    mutating func takeHeldHits() -> Range<Int>? {
-        defer { heldTo = 0 }
-        return heldHits
-    }
 
     // MARK: Interim responses
 

@@ -63,9 +63,9 @@ final class ClientConnections {
     /// Closes the connection that has been idle for longest. Called only at the limit: below it, idle connections take
     /// no other client's place.
     private func makeRoom(for worker: Worker, upTo most: Int) -> Bool {
-        // Serve the pending round first: a client whose request was just read is not idle, and serving it may close a
+        // Serve the pending batch first: a client whose request was just read is not idle, and serving it may close a
         // connection.
-        worker.round.serve()
+        worker.batch.serve()
         if shared.connections.load(ordering: .relaxed) <= most { return true }
         var maySearch = true
         while true {
@@ -109,7 +109,7 @@ final class ClientConnections {
         for listener in listeners { listener.acceptWaiting() }
         listeners.removeAll()
         // Requests of the connections accepted last may have been read: serve them.
-        worker.round.serve()
+        worker.batch.serve()
         onEmpty = whenEmpty
         for connection in Array(connections.values) { connection.drain() }
         underWay = connections.values.count { $0.phase != .lingering }

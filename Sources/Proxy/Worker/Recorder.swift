@@ -85,14 +85,13 @@ final class Recorder {
     func isCutOff(_ sent: SentResponse) -> Bool { sent.isAborted && isCuttingOff }
 
     /// Records a hit while the request's head is still in the buffer.
-    @inline(__always) // Has only one caller.
     func recordHit(
-        _ sent: SentResponse, of head: RequestHead, _ fields: FieldView, on route: Route, client: Span<UInt8>
+        _ sent: SentResponse, of head: RequestHead, _ fields: FieldView, on route: Route, client: ByteSlice
     ) {
         var record = makeRecord(sent, .hit)
         record.version = head.version
         count(head.method, record, route.upstreamMetrics)
-        append(record, head, fields, client: client, isProxied: sent.isProxied)
+        append(record, head, fields, client: client.span, isProxied: sent.isProxied)
     }
 
     /// Counts the outcome of storing a response.

@@ -41,7 +41,8 @@ final class Worker {
 
     private(set) var loopSettings: LoopSettings
     private(set) var hitPath: HitPath
-    let round: ServingRound
+    /// The clients whose bytes were read, and the hits that wait to be written to them.
+    let batch: SocketBatch
     // Also in `loopSettings`; held here to avoid a retain.
     private(set) var timeouts: ClientTimeouts
     private(set) var mostRequests: Int
@@ -82,10 +83,10 @@ final class Worker {
         pools = UpstreamPools(
             of: loopSettings.origins, on: loop, ofWorker: index, names: shared.names, shared: shared, metrics: metrics,
             notices: notices)
-        round = ServingRound(on: loop, metrics: metrics)
+        batch = SocketBatch(on: loop, outputCapacity: 64 << 10)
         hitPath = HitPath(
-            loopSettings: loopSettings, shared: shared, loop: loop, keys: keys, round: round, gatherList: gatherList,
-            recorder: recorder)
+            loopSettings: loopSettings, shared: shared, loop: loop, keys: keys, output: batch.output, recorder: recorder
+        )
         shared.callbacks.add(turns, on: loop)
     }
 
@@ -135,17 +136,6 @@ final class Worker {
         )
     }
 
-    /// Serves a client whose bytes were read, in the next round with other clients.
-    @inline(never)
-    func serveInRound(_ client: ClientConnection) { round.add(client) }
-
-    /// Whether the round being served has several members.
-    var sharesRound: Bool { @inline(never) get { round.isShared } }
-
-    /// Sends the pending hits of the client.
-    @inline(never)
-    func sendHits(of client: ClientConnection) { round.sendShare(of: client) }
-
     /// Serves the transaction when all sockets that are ready have been read.
     @inline(never)
     func serveSoon(_ transaction: Transaction) { turns.putSoon(transaction) }
@@ -183,8 +173,7 @@ final class Worker {
         let new = settings.copy(countingIn: metrics)
         loopSettings = new
         hitPath = HitPath(
-            loopSettings: new, shared: shared, loop: loop, keys: keys, round: round, gatherList: gatherList,
-            recorder: recorder)
+            loopSettings: new, shared: shared, loop: loop, keys: keys, output: batch.output, recorder: recorder)
         timeouts = new.timeouts
         mostRequests = new.mostRequests
         contexts.change(new.headLimits)

@@ -1,0 +1,106 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Storage
+import Telemetry
+
+/// Writing plain hits from the output of the batch: those that wait there, and those that do not.
+extension ClientConnection {
+    /// How much of a write the kernel has taken.
+    private enum Progress {
+        case whole
+        /// The rest is sent as the client takes it.
+        case begun
+        case failed
+    }
+
+    /// The pending hits were written, when all clients of the batch had their turn.
+    func noteWritten(_ result: WriteResult, of share: Range<Int>) {
+        _ = noteWritten(result, of: share, persists: true, closes: false)
+    }
+
+    /// Sends the pending hits, which are the output from `start` on. The phase is still `reading` afterwards only if
+    /// the kernel has taken all of them.
+    func sendPending(from start: Int) {
+        let output = worker.batch.output
+        let share = start..<output.count
+        noteWritten(write(output.span.extracting(share)), of: share)
+        output.truncate(to: start)
+    }
+
+    /// Sends the pending hits, which are the output from `start` on, and with them `hit`, whose head is the last; then
+    /// records it.
+    /// - Parameter fields: of the request, with all bytes of the buffer.
+    func send(_ hit: HitPath.Hit, from start: Int, to head: RequestHead, _ fields: FieldView) {
+        let (buffer, began) = (worker.batch.output, input.requestBegan)
+        let share = start..<buffer.count
+        // The client sends no more requests (RFC 9112 §9.6), so no unread bytes can turn the close into a reset.
+        let (persists, closes) = (output.keepsAlive, head.connection.close && fields.bytes.count == head.length)
+        let progress: Progress
+        if hit.isInOutput {
+            progress = noteWritten(write(buffer.span.extracting(share)), of: share, persists: persists, closes: closes)
+        } else {
+            let (body, list) = (CompleteBodyReader(hit.stored.pieces ?? ShortList(), part: hit.part), worker.gatherList)
+            if body.remaining >= Delivery.largeBody { boundSendQueue() }
+            list.removeAll()
+            body.gather(into: list)
+            let result = write(buffer.span.extracting(share), list)
+            list.removeAll()
+            progress = noteWritten(result, of: share, body, of: hit.stored, persists: persists, closes: closes)
+        }
+        buffer.truncate(to: start)
+        let sent: SentResponse
+        switch progress {
+        case .whole:
+            sent = SentResponse(
+                status: hit.status, isAborted: false, began: began, firstByte: loop.now,
+                bodyBytes: UInt64(hit.part.count), isProxied: isTrustedProxy)
+        case .begun:
+            return output.logWhenOut(
+                AnsweredRequest(
+                    hit.status, .hit, hit.route.upstreamMetrics, head, HeadBlock(copying: fields),
+                    contentInHead: hit.isInOutput ? hit.part.count : 0))
+        case .failed:
+            sent = SentResponse(
+                status: nil, isAborted: true, began: began, firstByte: 0, bodyBytes: 0, isProxied: isTrustedProxy)
+        }
+        worker.recorder.recordHit(sent, of: head, fields, on: hit.route, client: peerText)
+    }
+
+    /// Accounts for a write of hits.
+    /// - Parameters:
+    ///   - share: the written range of the batch's output.
+    ///   - body: the body written behind it, which is `stored`'s.
+    ///   - persists: whether the connection persists after them.
+    ///   - closes: whether the connection closes after them at once, without waiting for the client.
+    private func noteWritten(
+        _ result: WriteResult, of share: Range<Int>, _ body: CompleteBodyReader? = nil,
+        of stored: StoredResponse? = nil, persists: Bool, closes: Bool
+    ) -> Progress {
+        let sent: Int
+        switch result {
+        case .wrote(let count): sent = count
+        case .wouldBlock: sent = 0
+        case .failed:
+            end()
+            return .failed
+        }
+        guard sent < share.count + (body?.remaining ?? 0) else {
+            worker.metrics.add(.clientBytesOut, UInt64(sent))
+            input.answered()
+            if closes { end() } else if !persists { linger() } else { due(.request, worker.timeouts.idle) }
+            return .whole
+        }
+        let (head, buffer) = (ByteBuffer(capacity: share.count), worker.batch.output)
+        head.append(buffer.span.extracting(share))
+        let rest = body ?? CompleteBodyReader(ShortList(), part: 0..<0)
+        enter(.serving)
+        output.begin()
+        output.keepAlive(persists)
+        noteSent(sent)
+        goOn(
+            with: Delivery(head: head, .one(.complete(stored.map { rest.reading($0) } ?? rest)), framing: .sized),
+            after: sent)
+        return .begun
+    }
+}
