@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Libevent
 import Storage
 import Telemetry
 import Testing
@@ -97,28 +98,33 @@ import Testing
         let fields = request.fields
         let length = try #require(stored.bodyLength)
         let isPlain = fields.present.isDisjoint(with: .notOfPlainHits)
-        let content = isPlain ? HitContent.of(stored, length: length, for: fields.view, maxRanges: row.maxRanges) : nil
-        if sample.status == .ok, length == 10 { #expect(content?.status(of: stored).code == row.status) }
-        guard let content else { return }
+        let hit =
+            isPlain ? Answer(hit: stored, length: length, for: fields.view, maxRanges: row.maxRanges) : nil
+        if sample.status == .ok, length == 10 { #expect(hit?.status.code == row.status) }
+        guard let hit else { return }
         let answer = Answer(request, stored, length: length, isPassedThrough: false, maxRanges: row.maxRanges)
-        #expect(content.status(of: stored) == answer.status)
-        let (sent, expected) = (try hit(content, stored, length), try bytes(of: answer, stored))
+        #expect(hit.status == answer.status)
+        let (sent, expected) = (try bytes(ofHit: hit, stored), try bytes(of: answer, stored))
         #expect(sent == expected)
     }
 
     /// As `HitPath` sends it.
-    private func hit(_ content: HitContent, _ stored: StoredResponse, _ length: Int) throws -> String {
+    private func bytes(ofHit hit: Answer, _ stored: StoredResponse) throws -> String {
         let (age, timeToLive) = try fresh(stored)
         let out = ByteBuffer(capacity: 4096)
-        content.writeHead(of: stored, length: length, to: out)
-        out.appendField("Age", UInt64(age))
-        settings.responseForwarding.appendHit(timeToLive: timeToLive, to: out)
-        out.appendLineEnd()
-        let part = content.part(ofLength: length)
-        if !stored.appendPacked(part, to: out) {
-            CompleteBodyReader(stored.pieces ?? ShortList(), part: part).copy(to: out)
+        hit.writeHead(
+            ofHitAt: age, timeToLive: timeToLive, to: out, persists: true, forwarding: settings.responseForwarding)
+        if !stored.appendPacked(hit.hitPart, to: out) {
+            append(.one(.complete(CompleteBodyReader(stored.pieces ?? ShortList(), part: hit.hitPart))), to: out)
         }
         return String(out.span)
+    }
+
+    private func append(_ sources: Delivery.Sources, to out: ByteBuffer) {
+        let list = GatherList()
+        let isWhole = sources.gatherAll(into: list)
+        #expect(isWhole)
+        list.copy(to: out)
     }
 
     private func bytes(of answer: Answer, _ stored: StoredResponse) throws -> String {
@@ -130,8 +136,7 @@ import Testing
             to: out, provenance: provenance, at: now, persists: true, version: .http11,
             forwarding: settings.responseForwarding)
         #expect(answer.framing(for: .http11) == .sized)
-        let isWhole = answer.sources().appendWhole(to: out)
-        #expect(isWhole)
+        append(answer.sources(), to: out)
         return String(out.span)
     }
 

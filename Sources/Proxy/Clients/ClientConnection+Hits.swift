@@ -36,18 +36,18 @@ extension ClientConnection {
         let share = start..<buffer.count
         // The client sends no more requests (RFC 9112 §9.6), so no unread bytes can turn the close into a reset.
         let (persists, closes) = (output.keepsAlive, head.connection.close && fields.bytes.count == head.length)
-        let progress: Progress
-        if hit.isInOutput {
-            progress = noteWritten(write(buffer.span.extracting(share)), of: share, persists: persists, closes: closes)
-        } else {
-            let (body, list) = (CompleteBodyReader(hit.stored.pieces ?? ShortList(), part: hit.part), worker.gatherList)
-            if body.remaining >= Delivery.largeBody { boundSendQueue() }
-            list.removeAll()
-            body.gather(into: list)
-            let result = write(buffer.span.extracting(share), list)
-            list.removeAll()
-            progress = noteWritten(result, of: share, body, of: hit.stored, persists: persists, closes: closes)
+        var body: CompleteBodyReader?
+        let list = worker.gatherList
+        list.removeAll()
+        if !hit.isInOutput {
+            let reader = CompleteBodyReader(hit.stored.pieces ?? ShortList(), part: hit.part)
+            if reader.remaining >= Delivery.largeBody { boundSendQueue() }
+            reader.gather(into: list)
+            body = reader.reading(hit.stored)
         }
+        let result = write(buffer, from: start, then: list)
+        list.removeAll()
+        let progress = noteWritten(result, of: share, body, persists: persists, closes: closes)
         buffer.truncate(to: start)
         let sent: SentResponse
         switch progress {
@@ -70,12 +70,11 @@ extension ClientConnection {
     /// Accounts for a write of hits.
     /// - Parameters:
     ///   - share: the written range of the batch's output.
-    ///   - body: the body written behind it, which is `stored`'s.
+    ///   - body: the body written behind it.
     ///   - persists: whether the connection persists after them.
     ///   - closes: whether the connection closes after them at once, without waiting for the client.
     private func noteWritten(
-        _ result: WriteResult, of share: Range<Int>, _ body: CompleteBodyReader? = nil,
-        of stored: StoredResponse? = nil, persists: Bool, closes: Bool
+        _ result: WriteResult, of share: Range<Int>, _ body: CompleteBodyReader? = nil, persists: Bool, closes: Bool
     ) -> Progress {
         let sent: Int
         switch result {
@@ -98,9 +97,7 @@ extension ClientConnection {
         output.begin()
         output.keepAlive(persists)
         noteSent(sent)
-        goOn(
-            with: Delivery(head: head, .one(.complete(stored.map { rest.reading($0) } ?? rest)), framing: .sized),
-            after: sent)
+        goOn(with: Delivery(head: head, .one(.complete(rest)), framing: .sized), after: sent)
         return .begun
     }
 }

@@ -21,9 +21,8 @@ extension ClientConnection: TransactionClient {
         _ head: ByteBuffer, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing, passesTrailers: Bool
     ) {
         if framing == .untilClose { output.beLast() }
-        let ofHead = head.count
-        if output.interims == nil, framing != .chunked, sources.appendWhole(to: head) {
-            return sendAtOnce(head, ofHead, sources, framing)
+        if output.interims == nil, framing != .chunked, sources.gatherAll(into: worker.gatherList) {
+            return sendAtOnce(head, sources, framing)
         }
         // Interim responses that are not sent yet go first.
         let pending = output.takeInterims()
@@ -34,22 +33,25 @@ extension ClientConnection: TransactionClient {
         if output.delivery === response, pending == nil { response.keepHead() }
     }
 
-    /// Sends a response whose body is complete. Usually the kernel takes all of it, and no `Delivery` is needed.
-    /// - Parameter ofHead: bytes of the head in front of the body.
+    /// Sends a response whose body is complete and in the worker's list. Usually the kernel takes all of it, and no
+    /// `Delivery` is needed.
     private func sendAtOnce(
-        _ out: ByteBuffer, _ ofHead: Int, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing
+        _ head: ByteBuffer, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing
     ) {
-        let whole = out.count
+        let list = worker.gatherList
+        let ofBody = list.byteCount
+        if ofBody >= Delivery.largeBody { boundSendQueue() }
+        let result = write(head, then: list)
+        list.removeAll()
         let sent: Int
-        switch write(out.span) {
+        switch result {
         case .wrote(let count): sent = count
         case .wouldBlock: sent = 0
         case .failed: return end()
         }
         noteSent(sent)
-        if sent == whole { return responseEnded(bodyBytes: UInt64(whole - ofHead), isAborted: false) }
-        out.truncate(to: ofHead)
-        goOn(with: Delivery(head: out, sources, framing: framing), after: sent)
+        if sent == head.count + ofBody { return responseEnded(bodyBytes: UInt64(ofBody), isAborted: false) }
+        goOn(with: Delivery(head: head, sources, framing: framing), after: sent)
     }
 
     /// - Parameter sent: bytes of head and body that are sent already.

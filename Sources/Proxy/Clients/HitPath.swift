@@ -132,16 +132,12 @@ final class HitPath {
             case .fresh(let age, let ttl) = stored.facts.reuse(
                 for: .none, at: Moment(monotonic: loop.now, wall: loop.wallClockSeconds)),
             let length = stored.bodyLength,
-            let content = HitContent.of(stored, length: length, for: fields, maxRanges: maxRanges)
+            let answer = Answer(hit: stored, length: length, for: fields, maxRanges: maxRanges)
         else { return nil }
         stored.noteUse()
-        content.writeHead(of: stored, length: length, to: output)
-        output.appendField("Age", UInt64(age))
-        forwarding.appendHit(timeToLive: ttl, to: output)
-        if !client.persists { output.append("Connection: close\r\n") }
-        output.appendLineEnd()
-        let part = content.part(ofLength: length)
-        let status = content.status(of: stored)
+        answer.writeHead(
+            ofHitAt: age, timeToLive: ttl, to: output, persists: client.persists, forwarding: forwarding)
+        let (status, part) = (answer.status, answer.hitPart)
         // A small body is copied behind the head: one vector less for the kernel.
         let isInOutput = stored.appendPacked(part, to: output)
         guard isInOutput, mayWait(client, hasMore: fields.bytes.count > head.length) else {

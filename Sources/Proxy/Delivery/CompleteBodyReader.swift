@@ -45,12 +45,15 @@ struct CompleteBodyReader {
         }
     }
 
-    /// Appends a copy of all remaining bytes to `buffer`.
-    func copy(to buffer: ByteBuffer) {
-        forEachSlice { piece, part in
-            buffer.append(piece.span.extracting(part))
-            return true
+    /// Adds all remaining bytes to `list`, which is empty.
+    /// - Returns: false, with an empty list, if they do not fit.
+    func gatherAll(into list: GatherList) -> Bool {
+        gather(into: list)
+        guard list.byteCount == remaining else {
+            list.removeAll()
+            return false
         }
+        return true
     }
 
     /// All remaining bytes, as slices.

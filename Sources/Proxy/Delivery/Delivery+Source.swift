@@ -1,4 +1,5 @@
 import Bytes
+import Libevent
 import Storage
 
 /// The bodies that a delivery sends, and how their end is marked.
@@ -12,11 +13,14 @@ extension Delivery {
         /// Several sources, sent one after the other.
         case row([Source])
 
-        /// Appends the whole body, as `Source.appendWhole` does.
-        func appendWhole(to head: ByteBuffer) -> Bool {
+        /// Adds the whole body to `list`, which is empty.
+        /// - Returns: false, with an empty list, if the body is not complete, or does not fit.
+        func gatherAll(into list: GatherList) -> Bool {
             switch self {
-            case .one(let source): source.appendWhole(to: head)
-            case .row: false
+            case .one(.none): return true
+            case .one(.packed(let response)): return CompleteBodyReader(packed: response).gatherAll(into: list)
+            case .one(.complete(let reader)): return reader.gatherAll(into: list)
+            case .one(.arriving), .one(.lost), .row: return false
             }
         }
     }
@@ -62,26 +66,6 @@ extension Delivery {
             case .arriving(let body, let cursor, _):
                 body.detach(cursor)
                 body.endReading()
-            }
-        }
-
-        /// Appends a small complete body to its head: the copy costs less than another vector for the kernel.
-        /// - Returns: false, and `head` is unchanged, if that is not possible.
-        func appendWhole(to head: ByteBuffer) -> Bool {
-            switch self {
-            case .none:
-                return true
-            case .packed(let response):
-                guard let length = response.bodyLength, head.count + length <= head.capacity else { return false }
-                return response.appendPacked(0..<length, to: head)
-            case .complete(let reader):
-                guard reader.remaining <= Delivery.copiedBody, head.count + reader.remaining <= head.capacity else {
-                    return false
-                }
-                reader.copy(to: head)
-                return true
-            case .arriving, .lost:
-                return false
             }
         }
     }

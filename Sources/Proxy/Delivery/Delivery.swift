@@ -106,7 +106,7 @@ final class Delivery {
     /// - Parameter sent: grows by the bytes that were sent.
     func pump(on socket: Socket, _ list: GatherList, sent: inout Int) -> Outcome {
         pump(list, sent: &sent) { control in
-            if let control { Self.write(control, list, to: socket) } else { socket.write(list) }
+            if let control { socket.write(control, then: list) } else { socket.write(list) }
         }
     }
 
@@ -151,17 +151,8 @@ final class Delivery {
         }
     }
 
-    /// Copies a small body behind its head: the copy costs less than another vector for the kernel.
-    private static func write(_ control: ByteBuffer, _ list: GatherList, to socket: Socket) -> WriteResult {
-        let count = control.count
-        guard list.byteCount <= copiedBody, count + list.byteCount <= control.capacity else {
-            return socket.write(control.span, list)
-        }
-        list.copy(to: control)
-        defer { control.truncate(to: count) }
-        return socket.write(control.span)
-    }
-
+    /// Up to this size, in bytes, a body is copied behind its head: the copy costs less than another vector for the
+    /// kernel.
     static let copiedBody = 2048
 
     /// Accounts for the first `count` gathered bytes, which are sent.
@@ -190,5 +181,19 @@ final class Delivery {
             body.advance(&cursor, by: ofContent)
             source = .arriving(body, cursor, part: part)
         }
+    }
+}
+
+extension Socket {
+    /// Writes a response, or the next bytes of one: `head` from `start` on, then the pieces of `list`. `head` and `list`
+    /// are unchanged.
+    func write(_ head: ByteBuffer, from start: Int = 0, then list: GatherList) -> WriteResult {
+        let count = head.count
+        guard list.byteCount <= Delivery.copiedBody, count + list.byteCount <= head.capacity else {
+            return write(head.span.extracting(start..<count), list)
+        }
+        list.copy(to: head)
+        defer { head.truncate(to: count) }
+        return write(head.span.extracting(start..<head.count))
     }
 }

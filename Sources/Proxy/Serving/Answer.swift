@@ -10,6 +10,8 @@ struct Answer: Sendable {
         case whole
         case part(Range<Int>)
         case parts(MultipartRanges)
+        /// 304; it repeats some of these stored fields.
+        case notModified(HeadBlock)
     }
 
     let status: Status
@@ -50,6 +52,56 @@ struct Answer: Sendable {
         self.length = stored.forbidsContent || sendsTrailers ? nil : length
     }
 
+    /// The answer to a plain hit. Handles fewer cases than the general way, and costs less.
+    /// - Parameters:
+    ///   - length: of the complete body.
+    ///   - fields: of the request, a GET with none of the fields `notOfPlainHits`.
+    /// - Returns: `nil` if a `Transaction` must decide: several ranges, or a range that is not satisfiable.
+    @inline(__always)
+    init?(hit response: StoredResponse, length: Int, for fields: FieldView, maxRanges: Int) {
+        let content: Content
+        if fields.present.isDisjoint(with: Self.conditionsOfHits) {
+            content = .whole
+        } else if let decided = Self.hitContent(of: response, length: length, for: fields, maxRanges: maxRanges) {
+            content = decided
+        } else {
+            return nil
+        }
+        self.response = response
+        self.content = content
+        wholeLength = length
+        isForHead = false
+        switch content {
+        case .part(let range):
+            status = .partialContent
+            self.length = range.count
+        case .notModified:
+            status = .notModified
+            self.length = nil
+        case .whole, .none, .parts:
+            status = response.facts.status
+            self.length = status.forbidsContent ? nil : length
+        }
+    }
+
+    /// Request fields with which a plain hit may be less than the whole representation.
+    private static let conditionsOfHits = FieldSet(.ifNoneMatch, .ifModifiedSince, .range)
+
+    @inline(never) // Rare: kept out of the code of plain hits.
+    private static func hitContent(
+        of response: StoredResponse, length: Int, for fields: FieldView, maxRanges: Int
+    ) -> Content? {
+        if ClientConditions.apply(to: fields) {
+            let storedHead = response.head
+            if ClientConditions.evaluate(fields, stored: storedHead.view, facts: response.facts) == .notModified {
+                return .notModified(storedHead)
+            }
+        }
+        guard fields.contains(.range), response.facts.status == .ok else { return .whole }
+        guard maxRanges > 0, let range = RangeRequest.single(fields, length: length) else { return nil }
+        return .part(range)
+    }
+
     /// The result of the request's preconditions and range (RFC 9110 §13, §14); `nil`: the whole.
     private static func partOrNothing(
         of response: StoredResponse, for request: ClientRequest, length: Int?, maxRanges: Int
@@ -57,7 +109,7 @@ struct Answer: Sendable {
         let (requestFields, storedHead) = (request.fields, response.head)
         if ClientConditions.evaluate(requestFields.view, stored: storedHead.view, facts: response.facts) == .notModified
         {
-            return (.notModified, .none, nil)
+            return (.notModified, .notModified(storedHead), nil)
         }
         guard let range = RangeRequest(requestFields.view, method: request.method),
             RangeCondition.holds(requestFields.view, stored: storedHead.view, facts: response.facts)
@@ -98,6 +150,15 @@ struct Answer: Sendable {
 
     // MARK: - The body
 
+    /// The part of the complete body that a plain hit sends.
+    var hitPart: Range<Int> {
+        switch content {
+        case .whole: 0..<(wholeLength ?? 0)
+        case .part(let range): range
+        case .none, .notModified, .parts: 0..<0
+        }
+    }
+
     /// The sources from which a delivery reads.
     func sources() -> Delivery.Sources {
         if let parts = response.parts { return sources(from: parts) }
@@ -109,7 +170,7 @@ struct Answer: Sendable {
         guard let pieces = response.pieces, let bodyLength = response.bodyLength, length != nil else {
             let part: Range<Int>?
             switch content {
-            case .none, .parts: return .none
+            case .none, .notModified, .parts: return .none
             case .whole: part = nil
             case .part(let range): part = range
             }
@@ -120,7 +181,7 @@ struct Answer: Sendable {
             return .arriving(body, cursor, part: part)
         }
         switch content {
-        case .none: return .none
+        case .none, .notModified: return .none
         case .whole: return .complete(CompleteBodyReader(pieces, part: 0..<bodyLength, of: response.bodies))
         case .part(let part): return .complete(CompleteBodyReader(pieces, part: part, of: response.bodies))
         case .parts(let multipart):
@@ -131,7 +192,7 @@ struct Answer: Sendable {
     /// The stored parts of the representation, and the one that still arrives.
     private func sources(from parts: StoredParts) -> Delivery.Sources {
         switch content {
-        case .none: return .one(.none)
+        case .none, .notModified: return .one(.none)
         case .whole: return wholeLength.map { parts.sources(of: 0..<$0) } ?? .one(.lost)
         case .part(let part): return parts.sources(of: part)
         case .parts(let multipart): return .one(.complete(reader(of: multipart) { parts.completePieces(of: $0) }))
@@ -157,7 +218,10 @@ struct Answer: Sendable {
 
     func framing(for version: HTTPVersion) -> Delivery.Framing {
         if length != nil { return .sized }
-        if case .none = content { return .sized }
+        switch content {
+        case .none, .notModified: return .sized
+        case .whole, .part, .parts: break
+        }
         return version == .http11 ? .chunked : .untilClose
     }
 
@@ -168,19 +232,39 @@ struct Answer: Sendable {
         to buffer: ByteBuffer, provenance: Provenance, at now: Moment, persists: Bool, version: HTTPVersion,
         forwarding: ResponseForwarding
     ) {
-        buffer.appendStatusLine(status)
-        appendFields(to: buffer)
         let framing = framing(for: version)
-        switch framing {
-        case .sized: if let length { buffer.appendField("Content-Length", UInt64(length)) }
-        case .chunked: buffer.appendFraming(.chunked)
-        case .untilClose: break
-        }
+        writeStart(to: buffer, framing)
         if provenance.tellsAge {
             buffer.appendField("Age", UInt64(response.facts.age(at: now)))
         }
         forwarding.append(to: buffer, provenance, persists: persists && framing != .untilClose, version: version)
         buffer.appendLineEnd()
+    }
+
+    /// Writes the head of a plain hit.
+    /// - Parameters:
+    ///   - age: in seconds, as `timeToLive`.
+    @inline(__always)
+    func writeHead(
+        ofHitAt age: UInt32, timeToLive: UInt32, to buffer: ByteBuffer, persists: Bool, forwarding: ResponseForwarding
+    ) {
+        writeStart(to: buffer, .sized)
+        buffer.appendField("Age", UInt64(age))
+        forwarding.appendHit(timeToLive: timeToLive, to: buffer)
+        forwarding.appendConnection(to: buffer, persists: persists, version: .http11)
+        buffer.appendLineEnd()
+    }
+
+    /// Writes status line, stored fields and the field that tells the length.
+    @inline(__always)
+    private func writeStart(to buffer: ByteBuffer, _ framing: Delivery.Framing) {
+        buffer.appendStatusLine(status)
+        appendFields(to: buffer)
+        switch framing {
+        case .sized: if let length { buffer.appendField("Content-Length", UInt64(length)) }
+        case .chunked: buffer.appendFraming(.chunked)
+        case .untilClose: break
+        }
     }
 
     private static let notOfUnsatisfiable = FieldSet(
@@ -198,25 +282,31 @@ struct Answer: Sendable {
             buffer.appendFields(head.view, connection: ConnectionOptions(), dropping: FieldSet(.contentDigest))
             return
         }
-        let head = response.head
-        let fields = head.view
+        appendOtherFields(to: buffer)
+    }
+
+    /// Appends the fields of an answer with another status than the stored response.
+    @inline(never) // Kept out of the code of most hits.
+    private func appendOtherFields(to buffer: ByteBuffer) {
         switch content {
-        case .none where status == .notModified:
-            buffer.appendFieldsOfNotModified(fields)
+        case .notModified(let head):
+            buffer.appendFieldsOfNotModified(head.view)
         case .none:
             // 416: fields about the representation do not describe this answer. Nor does the representation's lifetime:
             // a cache behind this one that does not know ranges would store the answer for the URL (RFC 9111 §3).
-            buffer.appendFields(fields, connection: ConnectionOptions(), dropping: Self.notOfUnsatisfiable)
+            let head = response.head
+            buffer.appendFields(head.view, connection: ConnectionOptions(), dropping: Self.notOfUnsatisfiable)
             buffer.appendField("Cache-Control", "no-store")
             buffer.append(.unsatisfied(length: wholeLength ?? 0))
         case .whole:
-            buffer.append(head.bytes)
+            buffer.append(response.fieldLines)
         case .part(let part):
             buffer.appendFieldsOfPart(of: response)
             buffer.append(.part(part, of: wholeLength))
         case .parts(let multipart):
+            let head = response.head
             buffer.appendFields(
-                fields, connection: ConnectionOptions(), dropping: StoredFields.ofContent.union(.init(.contentType)))
+                head.view, connection: ConnectionOptions(), dropping: StoredFields.ofContent.union(.init(.contentType)))
             buffer.appendName("Content-Type")
             multipart.writeContentType(to: buffer)
             buffer.appendLineEnd()
