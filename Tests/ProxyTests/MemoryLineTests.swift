@@ -7,11 +7,9 @@ import Testing
     private let line = MemoryLine()
 
     private func enter(
-        _ need: MemoryLine.Need, since: Int64 = 0, isFirst: Bool = false, wake: @escaping @Sendable () -> Void = {}
-    )
-        -> MemoryLine.Place
-    {
-        line.enter(need, since: since, isFirst: isFirst, wake: wake)
+        _ need: MemoryLine.Need, since: Int64 = 0, wake: @escaping @Sendable () -> Void = {}
+    ) -> MemoryLine.Place {
+        line.enter(need, since: since, wake: wake)
     }
 
     private func goes(_ place: MemoryLine.Place?, _ need: MemoryLine.Need, at now: Int64 = 1) -> Bool {
@@ -40,13 +38,6 @@ import Testing
         #expect(goes(head, .head, at: young) && !goes(head, .head, at: old) && goes(body, .body, at: old))
         body = nil
         #expect(goes(head, .head, at: old))
-    }
-
-    @Test func `it does though another looked in vain after it came`() {
-        let old = enter(.body, since: 10)
-        let young = enter(.body, since: 20, isFirst: true)
-        #expect(!goes(nil, .head, at: 10 + MemoryLine.bodyPatience))
-        withExtendedLifetime((old, young)) {}
     }
 
     @Test func `so it does before a head that only comes`() {
@@ -83,12 +74,6 @@ import Testing
         places[2] = nil
         line.wakeFirst(need)
         #expect(woken.numbers.count == 3)
-    }
-
-    @Test func `who had its turn and found nothing is before all others`() {
-        let places = (0..<MemoryLine.front).map { _ in enter(.body) }
-        let again = enter(.body, isFirst: true)
-        #expect(goes(again, .body) && !goes(places.last, .body))
     }
 }
 

@@ -1,7 +1,19 @@
+import Bytes
 import HTTPSemantics
+import Storage
+import Upstream
 
-/// The state of the body that a fetch fills: how much of it is kept, how long it will be, and why its origin is held
-/// back.
+/// The body that a fetch fills: how much of it is kept, how much has arrived, and why its origin is held back.
+///
+/// A state machine of one fetch, on its loop. It appends to the body and takes memory; each event returns what is left
+/// to do, and the fetch does that.
+///
+/// ```
+/// flowing ⇄ full                          the window is full until the readers have read
+/// flowing ─no memory→ short               the bytes received, or the head, wait in the memory line
+///            short ─memory, or no more need of it→ flowing
+///            short ─the window is full→ full
+/// ```
 struct ArrivingBody {
     /// How much of the body is kept.
     enum Keeping {
@@ -20,21 +32,24 @@ struct ArrivingBody {
         }
     }
 
-    /// Whether the body flows, or why its origin is held back.
-    ///
-    /// ```
-    /// flowing ⇄ waitingForReaders
-    ///    └─no memory→ waitingForMemory ⇄ trying ─memory→ flowing
-    /// ```
     private enum Flow {
-        case flowing
-        case waitingForReaders
-        /// There was no memory for the bytes received.
-        /// - since: a nanosecond of the loop's clock.
-        case waitingForMemory(since: Int64)
-        /// The bytes received are offered once more, and may find memory.
-        /// - isItsTurn: whether the body was among the first in the memory line, and may take memory before the others.
-        case trying(since: Int64, isItsTurn: Bool)
+        case flowing, full
+        /// - since: when memory was last found, or missing for the first time, in nanoseconds of the loop's clock.
+        case short(MemoryLine.Place, since: Int64)
+    }
+
+    /// The outcome of `take`.
+    enum Intake {
+        /// The reply to the exchange. Nothing else is left to do.
+        case done(BodyIntake)
+        /// The body would be longer than announced. No byte was taken.
+        case tooLong
+        /// No memory is left for a body kept whole. No byte was taken: `keepWindow`, then offer the bytes again.
+        case noRoom
+        /// All bytes were taken, and the response is larger than may be stored: `keepWindow`.
+        case tooLarge
+        /// There was memory for so many bytes only: `keepWindow`, then wait for memory.
+        case noMemory(after: Int)
     }
 
     private(set) var keeping: Keeping
@@ -42,9 +57,9 @@ struct ArrivingBody {
     let length: Int?
     /// The part of the representation that the content is, if a range was requested and a part came.
     let part: ReceivedPart?
+    /// The bytes that have arrived.
+    private(set) var received = 0
     private var flow = Flow.flowing
-    /// Whether the timer of the next try is set.
-    private var retryIsSet = false
 
     init(_ keeping: Keeping = .window, length: Int? = nil, part: ReceivedPart? = nil) {
         self.keeping = keeping
@@ -52,94 +67,138 @@ struct ArrivingBody {
         self.part = part
     }
 
+    /// Whether the response is stored once complete, as far as is known by now.
+    var willBeStored: Bool { keeping == .stored }
+
     /// Whether the origin is held back for readers or for memory.
     var isPaused: Bool {
         switch flow {
-        case .flowing, .trying: false
-        case .waitingForReaders, .waitingForMemory: true
+        case .flowing: false
+        case .full, .short: true
         }
     }
 
-    /// Since when there has been no memory for the bytes received, in nanoseconds of the loop's clock; `nil` if there
-    /// is.
-    var waitsForMemorySince: Int64? {
-        switch flow {
-        case .flowing, .waitingForReaders: nil
-        case .waitingForMemory(let since), .trying(let since, _): since
+    // MARK: Bytes
+
+    /// Whether `count` bytes more complete the body.
+    func isCompleted(by count: Int) -> Bool { length == received + count }
+
+    /// Appends the bytes that arrived, as far as there is memory.
+    /// - Parameters:
+    ///   - body: the body of `response`.
+    ///   - now: nanoseconds of the loop's clock.
+    mutating func take(
+        _ bytes: Span<UInt8>, into body: GrowingBody, of response: StoredResponse, memory shared: SharedState,
+        at now: Int64
+    ) -> Intake {
+        let total = received + bytes.count
+        if let length, total > length { return .tooLong }
+        // The body may fill the room in its last piece in any case.
+        var takesPieces = mayTakeMemory(for: .body, of: shared, at: now)
+        // A small body takes no more memory than a window would.
+        let isSmall = total <= GrowingBody.smallestWindow
+        if keeping.isWhole, !isSmall || !takesPieces {
+            // The fetches in the memory line found not even the reserve for windows, so there is memory again.
+            if shared.store.mayKeepWhole(bytes.count) {
+                takesPieces = true
+            } else if !isSmall {
+                return .noRoom
+            }
         }
+        var result = body.append(bytes, takingPieces: takesPieces)
+        // Retry, since another loop may take the memory just evicted. Terminates: `mostTaken(by:)` bytes always
+        // suffice.
+        while takesPieces, result == .noMemory,
+            shared.store.makeRoom(bytes: GrowingBody.mostTaken(by: bytes.count))
+        {
+            result = body.append(bytes)
+        }
+        switch result {
+        case .accepted:
+            received = total
+            stopWaiting(in: shared.memoryLine)
+            let isTooLarge = keeping.isWhole && response.objectSize(content: total) > shared.storage.objectLimit
+            return isTooLarge ? .tooLarge : .done(.taken)
+        case .acceptedAndFull:
+            received = total
+            stopWaiting(in: shared.memoryLine)
+            flow = .full
+            return .done(.takenAndFull)
+        case .noMemory:
+            let (taken, isFull) = body.appendWhatFits(bytes, takingPieces: takesPieces)
+            received += taken
+            if isFull {
+                // The remaining bytes wait for the readers, and hold up no fetch in the memory line.
+                flow = .full
+                return .done(.refused(after: taken))
+            }
+            // The time of the wait begins anew.
+            if taken > 0, case .short(let place, _) = flow { flow = .short(place, since: now) }
+            return .noMemory(after: taken)
+        }
+    }
+
+    /// From now on only the bytes that its readers still need are kept.
+    mutating func keepWindow(_ body: GrowingBody, of size: Int) {
+        keeping = .window
+        body.limit(toWindow: size)
+    }
+
+    /// The bytes received are offered once more.
+    mutating func resume() {
+        if case .full = flow { flow = .flowing }
+    }
+
+    // MARK: Memory
+
+    /// Reserves memory for the first piece of content with an announced length. The arrival of content without one
+    /// cannot be foreseen: some memory must be available, but is not taken yet.
+    /// - Returns: false if there is no memory.
+    mutating func begin(_ body: GrowingBody, memory shared: SharedState, at now: Int64) -> Bool {
+        guard length != 0 else { return true }
+        guard mayTakeMemory(for: .head, of: shared, at: now) else { return false }
+        if length == nil {
+            // The next bytes may already be there, and are as many as one read takes.
+            guard shared.store.makeRoom(bytes: GrowingBody.mostTaken(by: 1)) else { return false }
+        } else {
+            while !body.begin() {
+                // Another loop may take the memory just evicted.
+                guard shared.store.makeRoom(bytes: GrowingBody.firstPiece(expecting: length)) else { return false }
+            }
+        }
+        stopWaiting(in: shared.memoryLine)
+        return true
+    }
+
+    /// Since when there has been no memory, in nanoseconds of the loop's clock; `nil` if there is.
+    var waitsForMemorySince: Int64? {
+        if case .short(_, let since) = flow { since } else { nil }
     }
 
     var waitsForMemory: Bool { waitsForMemorySince != nil }
 
-    /// Whether the body was among the first in the memory line: the next bytes may take memory before the others.
-    var hasTurn: Bool {
-        switch flow {
-        case .flowing, .waitingForReaders, .waitingForMemory: false
-        case .trying(_, let isItsTurn): isItsTurn
-        }
+    /// The need for which the body waits.
+    private var need: MemoryLine.Need? {
+        if case .short(let place, _) = flow { place.need } else { nil }
     }
 
-    /// Whether the response is stored once complete, as far as is known by now.
-    var willBeStored: Bool { keeping == .stored }
-
-    mutating func stopKeepingWhole() { keeping = .window }
-
-    /// The window of the body's readers is full.
-    mutating func waitForReaders() { flow = .waitingForReaders }
-
-    /// The bytes received are offered once more.
-    mutating func resume() {
-        switch flow {
-        case .flowing, .trying: break
-        case .waitingForReaders: flow = .flowing
-        case .waitingForMemory(let since): flow = .trying(since: since, isItsTurn: false)
-        }
+    /// Whether the body, or its head, may take memory before the others in line.
+    func mayTakeMemory(for need: MemoryLine.Need, of shared: SharedState, at now: Int64) -> Bool {
+        let place: MemoryLine.Place? = if case .short(let place, _) = flow { place } else { nil }
+        return shared.memoryLine.letsThrough(place, for: need, at: now)
     }
 
-    /// The body is among the first in the memory line, and the bytes received are offered once more.
-    mutating func takeTurn() {
-        if let since = waitsForMemorySince { flow = .trying(since: since, isItsTurn: true) }
-    }
+    mutating func wait(at place: MemoryLine.Place, since now: Int64) { flow = .short(place, since: now) }
 
-    /// The body has memory, or needs none any more.
-    /// - Returns: whether the body was waiting for memory.
-    @discardableResult
-    mutating func stopWaitingForMemory() -> Bool {
-        guard waitsForMemory else { return false }
+    /// There is memory: the next in line looks for some at once.
+    private mutating func stopWaiting(in line: MemoryLine) {
+        guard let need else { return }
         flow = .flowing
-        return true
+        line.wakeFirst(need)
     }
 
-    /// Some of the bytes received are in memory, and the others wait: the time of the wait begins anew.
-    mutating func foundSomeMemory(at now: Int64) {
-        switch flow {
-        case .flowing, .waitingForReaders: break
-        case .waitingForMemory: flow = .waitingForMemory(since: now)
-        case .trying(_, let isItsTurn): flow = .trying(since: now, isItsTurn: isItsTurn)
-        }
-    }
-
-    enum MemoryWait {
-        case setTimer
-        /// A timer is set already.
-        case timerIsSet
-        case tooLong
-    }
-
-    /// There is no memory for the bytes received.
-    /// - Parameter patience: the longest wait, in nanoseconds.
-    mutating func waitForMemory(at now: Int64, patience: Int64) -> MemoryWait {
-        let since = waitsForMemorySince ?? now
-        flow = .waitingForMemory(since: since)
-        guard now - since < patience else { return .tooLong }
-        defer { retryIsSet = true }
-        return retryIsSet ? .timerIsSet : .setTimer
-    }
-
-    /// The timer fired.
-    /// - Returns: whether the body still waits for memory; by now it may wait for its readers, or not at all.
-    mutating func retryTimerFired() -> Bool {
-        retryIsSet = false
-        return waitsForMemory
+    /// The body needs no memory any more.
+    mutating func leaveLine() {
+        if waitsForMemory { flow = .flowing }
     }
 }

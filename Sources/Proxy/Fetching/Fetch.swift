@@ -62,7 +62,7 @@ protocol FetchLeader: AnyObject {
 /// | the key that the response belongs under, and whether that was invalidated | `Placement` |
 /// | how an answer changes the stored responses | `Revalidation` |
 /// | the response made of a part and the stored ones | `PartialResponse` |
-/// | how much of the body is kept by now, and what its origin waits for | `ArrivingBody` |
+/// | how much of the body is kept by now, and why its origin is held back | `ArrivingBody` |
 /// | whether the leader of a fetch that is for it alone still waits | `Recipients` |
 /// | the meaning of an end for waiters and readers, the store and the exchange | `Ending` |
 final class Fetch: DeadlineTarget {
@@ -93,16 +93,12 @@ final class Fetch: DeadlineTarget {
     private(set) var exchange: Exchange?
     private(set) var sentAt: Moment
     var placement: Placement
-    /// The response that the waiters got, while its body arrives.
+    /// The response, from its head to the end of its body. The waiters have it, unless it awaits memory.
     private(set) var fetched: FetchedResponse?
-    /// The response for the waiters, while there is no memory for the first piece of its content.
-    private(set) var undelivered: FetchedResponse?
     /// The response whose fields a part is stored with, if not its own (`PartialResponse.keeper`).
     var partKeeper: StoredResponse?
     /// The response's body, from its head on.
     var arriving = ArrivingBody()
-    /// The fetch's place in the memory line.
-    var memoryPlace: MemoryLine.Place?
     /// When the origin last made progress, in nanoseconds of the loop's clock.
     private var lastProgress: Int64 = 0
     /// The conditions that the origin was sent.
@@ -126,7 +122,7 @@ final class Fetch: DeadlineTarget {
     var response: StoredResponse? { fetched?.response }
 
     /// Whether the response is written as events occur, so that silence does not mean that the origin is in trouble.
-    var isIncremental: Bool { (fetched ?? undelivered)?.response.facts.contains(.isIncremental) ?? false }
+    var isIncremental: Bool { fetched?.response.facts.contains(.isIncremental) ?? false }
 
     /// Whether the operation got its slot.
     var hasBegun: Bool { state != .new }
@@ -217,19 +213,16 @@ final class Fetch: DeadlineTarget {
     /// The head of a response is there, but the waiters do not get it yet.
     func enterAwaitingMemory(with fetched: FetchedResponse) {
         enter(.awaitingMemory)
-        undelivered = fetched
+        self.fetched = fetched
     }
-
-    /// Takes the response that awaits memory, to hand it out now.
-    func takeUndelivered() -> FetchedResponse? { state == .awaitingMemory ? undelivered.take() : nil }
 
     /// The only way to an end. A later call has no effect.
     func end(_ ending: Ending) {
         guard state != .over else { return }
-        undelivered = nil
-        stopWaitingForMemory()
+        let isHandedOut = state == .streaming
         enter(.over)
-        if ending.breaksBody, let fetched { breakBody(of: fetched, ending) }
+        arriving.leaveLine()
+        if isHandedOut, ending.breaksBody, let fetched { breakBody(of: fetched, ending) }
         // Moved out of the property: a use in place would retain the object.
         fetched.take()?.noteEnd(at: worker.moment)
         if plan.isShared {

@@ -1,4 +1,5 @@
 import Coalescing
+import HTTPSemantics
 import Telemetry
 
 extension Fetch {
@@ -68,5 +69,20 @@ extension Fetch {
             case .complete, .stoodIn, .failed, .released, .upgraded: false
             }
         }
+    }
+}
+
+/// There was no memory for the content of a response, and no client was sent any of it. A waiter gets the same answer
+/// as a request that may not start a fetch at a limit, but no stale response, since the origin has answered.
+struct NoMemory: Error {
+    /// The server that sent the response.
+    let server: ContactedServer
+    let status: Status?
+
+    /// - Parameter now: nanoseconds of the loop's clock.
+    init(_ fetched: FetchedResponse, at now: Int64) {
+        server = ContactedServer(
+            address: fetched.server, duration: UInt64(max(0, now - fetched.requestTime.monotonic)))
+        status = fetched.originStatus
     }
 }

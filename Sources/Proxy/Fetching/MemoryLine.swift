@@ -13,9 +13,9 @@ import Synchronization
 /// has memory ─none left, or others of its kind in line→ in line ─among the first, and memory is free→ has memory
 /// ```
 ///
-/// Releasing memory notifies no fetch: the first in line poll. A fetch that finds memory wakes the first that still
-/// waits, which tries at once: as long as there is memory, one after another gets it. A body leaves its place to look
-/// for memory, and gets the place back if there is none.
+/// Releasing memory notifies no fetch: the first in line poll, and keep their places until they find memory. A fetch
+/// that finds memory wakes the first that still waits, which tries at once: as long as there is memory, one after
+/// another gets it.
 ///
 /// Shared by all loops. A mutex guards the line; a fetch without a place first reads an atomic, which nearly always
 /// says that the line is empty.
@@ -26,7 +26,7 @@ final class MemoryLine: Sendable {
     /// A place in the line. Its owner gives it up by releasing it.
     final class Place: Sendable {
         private let line: MemoryLine
-        fileprivate let need: Need
+        let need: Need
 
         fileprivate init(in line: MemoryLine, _ need: Need) {
             self.line = line
@@ -76,12 +76,11 @@ final class MemoryLine: Sendable {
 
     /// - Parameters:
     ///   - since: when the fetch began to wait, in nanoseconds of the monotonic clock.
-    ///   - isFirst: whether the fetch had its turn and found no memory: it goes before all others of its kind.
     ///   - wake: called by `wakeFirst`.
-    func enter(_ need: Need, since: Int64, isFirst: Bool, wake: @escaping @Sendable () -> Void) -> Place {
+    func enter(_ need: Need, since: Int64, wake: @escaping @Sendable () -> Void) -> Place {
         let place = Place(in: self, need)
         let entry = Entry(place: ObjectIdentifier(place), since: since, wake: wake)
-        state.withLock { $0[need].insert(entry, at: isFirst ? 0 : $0[need].count) }
+        state.withLock { $0[need].append(entry) }
         change(need, by: 1)
         return place
     }
@@ -125,9 +124,7 @@ final class MemoryLine: Sendable {
             }
             let identifier = place.map { ObjectIdentifier($0) }
             return state.withLock { state in
-                // Check all bodies: the first is not always the oldest, since a body that found no memory returns to
-                // the front.
-                if state.bodies.contains(where: { now - $0.since >= Self.bodyPatience }) { return false }
+                if let oldest = state.bodies.first, now - oldest.since >= Self.bodyPatience { return false }
                 return identifier.map { own in state.heads.prefix(Self.front).contains { $0.place == own } } ?? true
             }
         }
