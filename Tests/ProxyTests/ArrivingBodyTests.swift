@@ -33,7 +33,7 @@ import Upstream
     }
 
     private func wait(_ arriving: inout ArrivingBody, since now: Int64) {
-        arriving.wait(at: shared.memoryLine.enter(.body, since: now) {}, since: now)
+        arriving.waitForMemory(MemoryWait(for: .body, since: now, in: shared.memoryLine) {})
     }
 
     /// Reserves all memory but `left` bytes.
@@ -44,10 +44,10 @@ import Upstream
         var arriving = ArrivingBody()
         guard case .noMemory(after: 0) = take(1000, &arriving) else { return #expect(Bool(false)) }
         wait(&arriving, since: 10)
-        #expect(arriving.isPaused && arriving.waitsForMemorySince == 10 && !shared.memoryLine.isEmpty)
+        #expect(arriving.isPaused && arriving.memoryWait?.since == 10 && !shared.memoryLine.isEmpty)
         shared.budget.release(Self.memory)
         guard case .done(.taken) = take(1000, &arriving) else { return #expect(Bool(false)) }
-        #expect(!arriving.isPaused && !arriving.waitsForMemory && arriving.received == 1000)
+        #expect(!arriving.isPaused && arriving.memoryWait == nil && arriving.received == 1000)
         #expect(shared.memoryLine.isEmpty)
     }
 
@@ -55,13 +55,13 @@ import Upstream
         reserveAll()
         var (first, second) = (ArrivingBody(), ArrivingBody())
         wait(&first, since: 10)
-        let others = (1..<MemoryLine.front).map { _ in shared.memoryLine.enter(.body, since: 20) {} }
+        let others = (1..<MemoryLine.front).map { _ in MemoryWait(for: .body, since: 20, in: shared.memoryLine) {} }
         wait(&second, since: 30)
         first.resume()
         guard case .noMemory = take(1000, &first, at: 40) else { return #expect(Bool(false)) }
         #expect(first.mayTakeMemory(for: .body, of: shared, at: 40))
         #expect(!second.mayTakeMemory(for: .body, of: shared, at: 40))
-        #expect(first.waitsForMemorySince == 10)
+        #expect(first.memoryWait?.since == 10)
         withExtendedLifetime(others) {}
     }
 
@@ -72,9 +72,9 @@ import Upstream
         guard case .done(.taken) = take(first - 500, &arriving) else { return #expect(Bool(false)) }
         wait(&arriving, since: 10)
         guard case .noMemory(after: 500) = take(1000, &arriving, at: 50) else { return #expect(Bool(false)) }
-        #expect(arriving.waitsForMemorySince == 50 && arriving.received == first)
+        #expect(arriving.memoryWait?.since == 50 && arriving.received == first)
         guard case .noMemory(after: 0) = take(500, &arriving, at: 70) else { return #expect(Bool(false)) }
-        #expect(arriving.waitsForMemorySince == 50)
+        #expect(arriving.memoryWait?.since == 50)
     }
 
     @Test func `a full window waits for its readers, not for memory`() {
@@ -83,7 +83,7 @@ import Upstream
         guard case .done(.takenAndFull) = take(GrowingBody.smallestWindow, &arriving) else {
             return #expect(Bool(false))
         }
-        #expect(arriving.isPaused && !arriving.waitsForMemory)
+        #expect(arriving.isPaused && arriving.memoryWait == nil)
         arriving.resume()
         #expect(!arriving.isPaused)
         withExtendedLifetime(reader) {}
@@ -93,12 +93,12 @@ import Upstream
         reserveAll()
         var arriving = ArrivingBody(length: 1000)
         let inVain = arriving.begin(body, memory: shared, at: 10)
-        arriving.wait(at: shared.memoryLine.enter(.head, since: 10) {}, since: 10)
+        arriving.waitForMemory(MemoryWait(for: .head, since: 10, in: shared.memoryLine) {})
         let woken = GrowingBody(budget: shared.budget)
-        let next = shared.memoryLine.enter(.head, since: 20) { woken.complete() }
+        let next = MemoryWait(for: .head, since: 20, in: shared.memoryLine) { woken.complete() }
         shared.budget.release(Self.memory)
         let found = arriving.begin(body, memory: shared, at: 30)
-        #expect(!inVain && found && !arriving.waitsForMemory && woken.phase == .complete)
+        #expect(!inVain && found && arriving.memoryWait == nil && woken.phase == .complete)
         withExtendedLifetime(next) {}
     }
 

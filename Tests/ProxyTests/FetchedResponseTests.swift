@@ -36,7 +36,7 @@ import Testing
             leader: leader, search: .default, server: ByteSlice("192.0.2.2:80"), requestTime: arrival,
             invalidations: groups)
         let fetched = FetchedResponse(
-            response, source: .origin, sharing: .everyone, originStatus: .ok, length: 1, willBeStored: true,
+            response, source: .origin, .on(stored: .everyone, length: 1, isStored: true), originStatus: .ok,
             circumstances)
         if let invalidated { groups.invalidate(["g"], of: leader.authority, at: arrival.after(invalidated).monotonic) }
         #expect(fetched.mayServe(request(), arrivedAt: arrival.after(arrived)) == expected)
@@ -61,7 +61,7 @@ import Testing
         let response = StoredResponse(
             packing: head.bytes.span, body: body.span, under: key.span, facts: facts, groups: nil)
         let fetched = FetchedResponse(
-            response, source: .origin, sharing: .everyone, originStatus: .ok, length: 1, willBeStored: true,
+            response, source: .origin, .on(stored: .everyone, length: 1, isStored: true), originStatus: .ok,
             FetchedResponse.Circumstances(
                 leader: leader, search: .default, server: .empty, requestTime: arrival, invalidations: nil))
         #expect(fetched.shortfall == nil)

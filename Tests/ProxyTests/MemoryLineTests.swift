@@ -8,18 +8,18 @@ import Testing
 
     private func enter(
         _ need: MemoryLine.Need, since: Int64 = 0, wake: @escaping @Sendable () -> Void = {}
-    ) -> MemoryLine.Place {
-        line.enter(need, since: since, wake: wake)
+    ) -> MemoryWait {
+        MemoryWait(for: need, since: since, in: line, wake: wake)
     }
 
-    private func goes(_ place: MemoryLine.Place?, _ need: MemoryLine.Need, at now: Int64 = 1) -> Bool {
+    private func goes(_ place: MemoryWait?, _ need: MemoryLine.Need, at now: Int64 = 1) -> Bool {
         line.letsThrough(place, for: need, at: now)
     }
 
     @Test(arguments: [MemoryLine.Need.body, .head])
     func `who has no place waits while any of its kind stands in line`(_ need: MemoryLine.Need) {
         #expect(goes(nil, need))
-        var place: MemoryLine.Place? = enter(need)
+        var place: MemoryWait? = enter(need)
         #expect(!goes(nil, need) && goes(place, need))
         place = nil
         #expect(goes(nil, need))
@@ -33,7 +33,7 @@ import Testing
 
     @Test func `a body that has waited for long goes before heads`() {
         let head = enter(.head)
-        var body: MemoryLine.Place? = enter(.body, since: 10)
+        var body: MemoryWait? = enter(.body, since: 10)
         let (young, old) = (9 + MemoryLine.bodyPatience, 10 + MemoryLine.bodyPatience)
         #expect(goes(head, .head, at: young) && !goes(head, .head, at: old) && goes(body, .body, at: old))
         body = nil
@@ -49,7 +49,7 @@ import Testing
 
     @Test(arguments: [MemoryLine.Need.body, .head])
     func `the first of a kind go first, in the order in which they came`(_ need: MemoryLine.Need) {
-        var places = (0..<MemoryLine.front * 2).map { _ -> MemoryLine.Place? in enter(need) }
+        var places = (0..<MemoryLine.front * 2).map { _ -> MemoryWait? in enter(need) }
         func through() -> [Int] { places.indices.filter { places[$0] != nil && goes(places[$0], need) } }
         #expect(through() == Array(0..<MemoryLine.front))
         // One that is served, and one that gives up further behind.
@@ -62,7 +62,7 @@ import Testing
     func `who finds memory wakes the first of those that wait`(_ need: MemoryLine.Need) {
         let woken = Woken()
         line.wakeFirst(need)
-        var places = (0..<3).map { number -> MemoryLine.Place? in enter(need, wake: { woken.append(number) }) }
+        var places = (0..<3).map { number -> MemoryWait? in enter(need, wake: { woken.append(number) }) }
         // Who leaves wakes nobody: it may not have found any.
         places[0] = nil
         #expect(woken.numbers == [])

@@ -175,8 +175,8 @@ import Upstream
             leader: leader, search: .default, server: ByteSlice("192.0.2.2:80"), requestTime: arrival,
             invalidations: nil)
         return FetchedResponse(
-            stored(course.fields, status: status), source: course.source, sharing: course.sharing,
-            originStatus: course.status == 0 ? nil : Status(course.status), length: 1,
-            willBeStored: course.isStored, notStored: course.notStored, hasAge: course.hasAge, circumstances)
+            stored(course.fields, status: status), source: course.source,
+            .on(stored: course.sharing, length: 1, isStored: course.isStored, notStored: course.notStored),
+            originStatus: course.status == 0 ? nil : Status(course.status), hasAge: course.hasAge, circumstances)
     }
 }

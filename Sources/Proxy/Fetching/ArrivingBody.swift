@@ -34,8 +34,7 @@ struct ArrivingBody {
 
     private enum Flow {
         case flowing, full
-        /// - since: when memory was last found, or missing for the first time, in nanoseconds of the loop's clock.
-        case short(MemoryLine.Place, since: Int64)
+        case short(MemoryWait)
     }
 
     /// The outcome of `take`.
@@ -55,16 +54,13 @@ struct ArrivingBody {
     private(set) var keeping: Keeping
     /// The length in bytes; `nil` if it is not announced.
     let length: Int?
-    /// The part of the representation that the content is, if a range was requested and a part came.
-    let part: ReceivedPart?
     /// The bytes that have arrived.
     private(set) var received = 0
     private var flow = Flow.flowing
 
-    init(_ keeping: Keeping = .window, length: Int? = nil, part: ReceivedPart? = nil) {
+    init(_ keeping: Keeping = .window, length: Int? = nil) {
         self.keeping = keeping
         self.length = length
-        self.part = part
     }
 
     /// Whether the response is stored once complete, as far as is known by now.
@@ -133,9 +129,22 @@ struct ArrivingBody {
                 return .done(.refused(after: taken))
             }
             // The time of the wait begins anew.
-            if taken > 0, case .short(let place, _) = flow { flow = .short(place, since: now) }
+            if taken > 0 { memoryWait?.since = now }
             return .noMemory(after: taken)
         }
+    }
+
+    /// Ends the response's body cleanly, unless its content has not the announced length.
+    /// - Returns: whether it has.
+    func end(_ response: StoredResponse, _ trailers: ByteSlice?, isHead: Bool, policy: CachingPolicy) -> Bool {
+        guard let body = response.looseBody else { return true }
+        guard isHead || length == nil || length == received else { return false }
+        let head = response.head
+        body.complete(
+            trailers: trailers.flatMap {
+                StoredFields.trailers($0, of: head.view, facts: response.facts, policy: policy)
+            })
+        return true
     }
 
     /// From now on only the bytes that its readers still need are kept.
@@ -170,35 +179,27 @@ struct ArrivingBody {
         return true
     }
 
-    /// Since when there has been no memory, in nanoseconds of the loop's clock; `nil` if there is.
-    var waitsForMemorySince: Int64? {
-        if case .short(_, let since) = flow { since } else { nil }
-    }
-
-    var waitsForMemory: Bool { waitsForMemorySince != nil }
-
-    /// The need for which the body waits.
-    private var need: MemoryLine.Need? {
-        if case .short(let place, _) = flow { place.need } else { nil }
+    /// The wait for memory; `nil` if there is no need to wait.
+    var memoryWait: MemoryWait? {
+        if case .short(let wait) = flow { wait } else { nil }
     }
 
     /// Whether the body, or its head, may take memory before the others in line.
     func mayTakeMemory(for need: MemoryLine.Need, of shared: SharedState, at now: Int64) -> Bool {
-        let place: MemoryLine.Place? = if case .short(let place, _) = flow { place } else { nil }
-        return shared.memoryLine.letsThrough(place, for: need, at: now)
+        shared.memoryLine.letsThrough(memoryWait, for: need, at: now)
     }
 
-    mutating func wait(at place: MemoryLine.Place, since now: Int64) { flow = .short(place, since: now) }
+    mutating func waitForMemory(_ wait: MemoryWait) { flow = .short(wait) }
 
     /// There is memory: the next in line looks for some at once.
     private mutating func stopWaiting(in line: MemoryLine) {
-        guard let need else { return }
-        flow = .flowing
+        guard let need = memoryWait?.need else { return }
+        leaveLine()
         line.wakeFirst(need)
     }
 
     /// The body needs no memory any more.
     mutating func leaveLine() {
-        if waitsForMemory { flow = .flowing }
+        if case .short = flow { flow = .flowing }
     }
 }

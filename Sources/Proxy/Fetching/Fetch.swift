@@ -36,12 +36,10 @@ protocol FetchLeader: AnyObject {
 ///
 /// ```
 /// new ─begin→ asking ─head→ streaming ─end→ over (stored)
-///               │ │            └─failure→ over (body failed; the bytes received may be kept as a part)
-///               │ ├─304 about a stored response→ over (validated);  304 about none→ asking, without conditions
-///               │ ├─304 for the leader alone→ asking, for the others; over if there are none
-///               │ ├─304 about parts that do not contain all that the leader wants→ over (released)
-///               │ ├─5xx with a usable stale response→ over (stale)
-///               │ ├─a whole too large for waiters that want a range, a part that does not fit→ over (released)
+///               │ │             └─failure→ over (body failed; the bytes received may be kept as a part)
+///               │ ├─head after which the origin is asked again→ asking
+///               │ ├─head in whose place a stored response is the answer→ over (validated, or stale)
+///               │ ├─head of no use for the waiters→ over (released)
 ///               │ └─101→ over (the connection is the client's)
 ///               ├─head, no memory for its content→ awaitingMemory ─memory→ streaming;  ─none→ over (failed)
 ///               │                                      └─failure→ over (stale, or failed)
@@ -49,20 +47,17 @@ protocol FetchLeader: AnyObject {
 /// any ─cancel→ over                   (the bytes received may be kept as a part)
 /// ```
 ///
-/// This file has the fetch's life cycle and its recipients. The steps stand in extensions, in this order: `Fetch+Head`
-/// (the origin's answer: from `asking` to `streaming`), `Fetch+Response` (the response built from a head),
-/// `Fetch+Announcing` (the keys and markers by which later requests find the response), `Fetch+Body` (the body, and
-/// into the store: from `streaming` to `over`). The extensions act; values that need no worker decide, and own the
-/// state that only they use:
+/// This file has the fetch's life cycle and its recipients, `Fetch+Exchange` the events of its exchange. Other types
+/// decide, and own the state that only they use:
 ///
 /// | decision | made by |
 /// | --- | --- |
 /// | the request that the origin gets | `FetchRequestWriter` |
-/// | which requests may have the response, whether it is stored, how much of its body is kept | `HeadDecision` |
+/// | the action on a response's head | `HeadHandling`, by `HeadDecision`, `Revalidation` and `PartialResponse` |
 /// | the key that the response belongs under, and whether that was invalidated | `Placement` |
-/// | how an answer changes the stored responses | `Revalidation` |
-/// | the response made of a part and the stored ones | `PartialResponse` |
+/// | how later requests find the response, or that they cannot share it | `Announcement` |
 /// | how much of the body is kept by now, and why its origin is held back | `ArrivingBody` |
+/// | how the response is stored | `ResponseStoring` |
 /// | whether the leader of a fetch that is for it alone still waits | `Recipients` |
 /// | the meaning of an end for waiters and readers, the store and the exchange | `Ending` |
 final class Fetch: DeadlineTarget {
@@ -85,22 +80,21 @@ final class Fetch: DeadlineTarget {
     private let arrival: Arrival
     let plan: FetchPlan
     /// Set until the leader leaves or the fetch ends. Not weak: that would make every reference to the leader slow.
-    private(set) var leader: (any FetchLeader)?
+    var leader: (any FetchLeader)?
 
     let worker: Worker
     private(set) var state = State.new
     private(set) var operation: FetchOperation?
-    private(set) var exchange: Exchange?
+    var exchange: Exchange?
     private(set) var sentAt: Moment
     var placement: Placement
     /// The response, from its head to the end of its body. The waiters have it, unless it awaits memory.
-    private(set) var fetched: FetchedResponse?
+    var fetched: FetchedResponse?
     /// The response whose fields a part is stored with, if not its own (`PartialResponse.keeper`).
     var partKeeper: StoredResponse?
     /// The response's body, from its head on.
     var arriving = ArrivingBody()
-    /// When the origin last made progress, in nanoseconds of the loop's clock.
-    private var lastProgress: Int64 = 0
+    var progress = ProgressCheck()
     /// The conditions that the origin was sent.
     private(set) var conditions = FetchRequestWriter.Conditions.storedAndClients
     /// Content that arrived before the exchange: read ahead, or received while the operation waited for its slot. Held
@@ -110,16 +104,9 @@ final class Fetch: DeadlineTarget {
     /// already got a 100.
     let awaitsContinue: Bool
     private var recipients: Recipients
-    private var progressDeadline = LazyDeadline<Void>()
 
     /// The method that the origin is sent.
     var method: Method { plan.method(for: request) }
-
-    /// How much of the body is kept.
-    var keeping: ArrivingBody.Keeping { arriving.keeping }
-
-    /// The response whose body arrives.
-    var response: StoredResponse? { fetched?.response }
 
     /// Whether the response is written as events occur, so that silence does not mean that the origin is in trouble.
     var isIncremental: Bool { fetched?.response.facts.contains(.isIncremental) ?? false }
@@ -146,21 +133,10 @@ final class Fetch: DeadlineTarget {
         super.init()
     }
 
-    /// Whether the leader's request goes past the cache because of one of its cookies: by the settings at its arrival
-    /// (`request.hasPassCookie`), or by later ones. Two bits nearly always decide.
-    @inline(__always)
-    var hasPassCookieByNow: Bool { request.hasPassCookie || (request.hasCookies && hasPassCookieSinceReload) }
-
-    private var hasPassCookieSinceReload: Bool {
-        let fields = request.fields
-        let route = worker.loopSettings.route(request.head, fields.view)
-        return route !== request.route && route.hasPassCookie(fields.view)
-    }
-
     // MARK: Beginning and ending
 
     /// The only way into a state.
-    private func enter(_ next: State) {
+    func enter(_ next: State) {
         assert(state.leads(to: next), "\(state) does not lead to \(next)")
         state = next
     }
@@ -169,10 +145,10 @@ final class Fetch: DeadlineTarget {
         guard state == .new, !operation.hasEnded else { return }
         enter(.asking)
         self.operation = operation
-        progressed(at: worker.now)
+        progress.last = worker.now
         if plan.isShared {
             if worker.settings.coalescing.whenLastLeaves == .finish { operation.lastLeavePolicy = .goOn }
-            if request.route.isCoalesced { armProgressCheck(after: patience) }
+            if request.route.isCoalesced { progress.begin(for: self) }
         }
         ask()
         if request.hasContent { leader?.fetchTakesContent(self) }
@@ -198,24 +174,6 @@ final class Fetch: DeadlineTarget {
     /// The leader gets no more calls.
     func forgetLeader() { leader = nil }
 
-    /// The leader got a 304 that is for it alone; the exchange of the 304 ends by itself.
-    func leaderIsAnswered() {
-        leader = nil
-        exchange = nil
-    }
-
-    /// The head of a response for the waiters is there.
-    func enterStreaming(with fetched: FetchedResponse) {
-        enter(.streaming)
-        self.fetched = fetched
-    }
-
-    /// The head of a response is there, but the waiters do not get it yet.
-    func enterAwaitingMemory(with fetched: FetchedResponse) {
-        enter(.awaitingMemory)
-        self.fetched = fetched
-    }
-
     /// The only way to an end. A later call has no effect.
     func end(_ ending: Ending) {
         guard state != .over else { return }
@@ -227,7 +185,7 @@ final class Fetch: DeadlineTarget {
         fetched.take()?.noteEnd(at: worker.moment)
         if plan.isShared {
             operation?.interims.end()
-            progressDeadline = progressDeadline.cancelled(on: worker.deadlines)
+            progress.cancel(on: worker.deadlines)
         }
         let error = ending.error
         if let error { tellLoneLeader(.failure(error)) }
@@ -244,7 +202,7 @@ final class Fetch: DeadlineTarget {
         // Before its readers are told.
         if case .truncated(let shortfall, _) = ending { fetched.noteShortfall(shortfall) }
         fetched.response.looseBody?.fail()
-        if ending.mayKeepPart { keepWhatArrived(of: fetched.response) }
+        if ending.mayKeepPart { ResponseStoring(of: self)?.storeWhatArrived(of: fetched) }
     }
 
     // MARK: Recipients
@@ -316,40 +274,16 @@ final class Fetch: DeadlineTarget {
 
     // MARK: Time
 
-    /// The origin made progress.
-    func progressed(at now: Int64) { lastProgress = now }
-
-    /// How long the origin may stand still, in nanoseconds: at least a tick, the resolution of the wheel; with less, an
-    /// origin that sends all the time would seem to stand still at each check.
-    private var patience: Int64 {
-        max(worker.settings.coalescing.overtakeAfter.nanoseconds, DeadlineWheel.Settings.tick)
-    }
-
-    /// Arms the check, after `nanoseconds`, whether the origin stands still.
-    private func armProgressCheck(after nanoseconds: Int64) {
-        let time = worker.now + nanoseconds
-        progressDeadline = progressDeadline.awaiting((), until: time, for: self, on: worker.deadlines)
-    }
-
     override func deadlineReached() -> Int64? {
-        let (reached, left) = progressDeadline.reached(at: worker.now)
-        progressDeadline = left
-        switch reached {
-        case .nothing: return nil
-        case .later(let time): return time
-        case .due: break
-        }
-        guard state == .asking || state == .awaitingMemory || state == .streaming, let operation else { return nil }
-        // An incremental response is not overtaken, either: each request in a quiet hour would open another stream.
-        if state == .streaming, isIncremental { return nil }
-        // While the readers hold it back, the origin cannot show progress.
-        let stillFor = arriving.isPaused ? 0 : worker.now - lastProgress
-        if stillFor < patience {
-            armProgressCheck(after: patience - stillFor)
-        } else if operation.close() {
+        switch progress.reached(for: self, isPaused: arriving.isPaused) {
+        case .goesOn(let next):
+            return next
+        case .standsStill:
+            // An incremental response is not overtaken: each request in a quiet hour would open another stream.
+            if state == .streaming, isIncremental { return nil }
             // The waiters stay; the next request starts another fetch.
-            worker.metrics.add(.coalescing(.overtaken))
+            if operation?.close() == true { worker.metrics.add(.coalescing(.overtaken)) }
+            return nil
         }
-        return nil
     }
 }

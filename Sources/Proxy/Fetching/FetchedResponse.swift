@@ -53,15 +53,9 @@ final class FetchedResponse: Sendable {
     /// The response with the fields that only the leader may see (RFC 9111 §5.2.2.4, §5.2.2.7), where there are any.
     let leaderResponse: StoredResponse?
     let source: Source
-    let sharing: Sharing
+    let decision: HeadDecision
     /// The origin's status, 304 after a validation; `nil` if it did not answer.
     let originStatus: Status?
-    /// The announced length; `nil` when the body is chunked or ends with the connection.
-    let length: Int?
-    /// Whether clients are told that the response is stored.
-    let willBeStored: Bool
-    /// The reason if it is not stored, as far as the head tells.
-    let notStored: NotStoredReason?
     /// Whether the response came with an `Age`: then it was not made for this request, and clients are sent its age
     /// (RFC 9111 §5.1).
     let hasAge: Bool
@@ -75,23 +69,25 @@ final class FetchedResponse: Sendable {
     let sharedAnswer = Guarded<SharedAnswer?>(nil)
 
     init(
-        _ response: StoredResponse, leaderResponse: StoredResponse? = nil, source: Source, sharing: Sharing,
-        originStatus: Status?,
-        length: Int?, willBeStored: Bool, notStored: NotStoredReason? = nil, hasAge: Bool = false,
-        _ circumstances: Circumstances
+        _ response: StoredResponse, leaderResponse: StoredResponse? = nil, source: Source, _ decision: HeadDecision,
+        originStatus: Status?, hasAge: Bool = false, _ circumstances: Circumstances
     ) {
         self.circumstances = circumstances
         self.response = response
         self.leaderResponse = leaderResponse
         self.source = source
-        self.sharing = sharing
+        self.decision = decision
         self.originStatus = originStatus
-        self.length = length
-        self.willBeStored = willBeStored
-        self.notStored = notStored
         self.hasAge = hasAge
     }
 
+    var sharing: Sharing { decision.sharing }
+    /// The content length that clients are sent, in bytes.
+    var length: Int? { decision.length }
+    /// Whether clients are told that the response is stored.
+    var willBeStored: Bool { decision.isToldStored }
+    /// The reason if it is not stored, as far as the head tells.
+    var notStored: NotStoredReason? { decision.notStored }
     var leader: ClientRequest { circumstances.leader }
     var search: NoVarySearch { circumstances.search }
     var server: ByteSlice { circumstances.server }

@@ -2,28 +2,46 @@ import HTTPSemantics
 import Storage
 
 /// The decision made when the head of a response for the waiters is there: which requests may have the response,
-/// whether it is stored, and how much of its body is kept.
+/// whether it is stored, and how much of its body is kept. The response carries it (`FetchedResponse.decision`).
 ///
-/// The decision depends on its arguments only, and changes no state. `Fetch.settle` acts on it.
+/// The decision depends on its arguments only, and changes no state. `HeadHandling` acts on it.
 struct HeadDecision {
     let sharing: Sharing
     /// Why the response is not stored, as far as the head tells.
     private(set) var notStored: NotStoredReason?
-    /// The content length that clients are sent, in bytes; `nil` if it is not announced, or is to be derived from the
-    /// parts.
-    let length: Int?
+    /// The length of the content that arrives, in bytes; `nil` if it is not announced.
+    let contentLength: Int?
+    /// The part of the representation that the content is, if a range was requested and a part came.
+    let part: ReceivedPart?
     /// Whether the response is larger than the store's limit.
     let isTooLarge: Bool
     /// How much of the body is kept at first.
     private(set) var keeping: ArrivingBody.Keeping
+    /// Whether clients are told that the response is stored.
+    var isToldStored = false
+
+    /// The content length that clients are sent, in bytes; `nil` if it is not announced, or is to be derived from the
+    /// parts.
+    var length: Int? { part == nil ? contentLength : nil }
 
     /// Whether the response is stored once complete: there is no reason against it (`notStored`).
     var willBeStored: Bool { keeping == .stored }
 
     /// The decision about a 304 that only the client that led gets: it has no body, and whether it is stored does not
     /// matter.
-    static let notModifiedForLeader = HeadDecision(
-        sharing: .nobody(.prohibited(.status)), notStored: nil, length: 0, isTooLarge: false, keeping: .window)
+    static let notModifiedForLeader = HeadDecision.on(
+        stored: .nobody(.prohibited(.status)), length: 0, isStored: false)
+
+    /// The decision about a stored response that is the answer: it has all of its body.
+    /// - Parameter isStored: whether the response was put into the store as it is.
+    static func on(
+        stored sharing: Sharing, length: Int?, isStored: Bool, notStored: NotStoredReason? = nil
+    ) -> HeadDecision {
+        HeadDecision(
+            sharing: sharing, notStored: notStored, contentLength: length, part: nil, isTooLarge: false,
+            keeping: .window,
+            isToldStored: isStored)
+    }
 
     /// Makes the decision. Not an initializer, which would retain its arguments.
     /// - Parameters:
@@ -56,8 +74,7 @@ struct HeadDecision {
         // The store would refuse the response anyway, but a client that is told that it is stored might rely on that.
         if notStored == nil, wasInvalidated() { notStored = .outdated }
         return HeadDecision(
-            sharing: sharing, notStored: notStored, length: part == nil ? length : nil,
-            isTooLarge: isTooLarge,
+            sharing: sharing, notStored: notStored, contentLength: length, part: part, isTooLarge: isTooLarge,
             keeping: notStored == nil ? .stored : isTooLarge ? .window : keepingUnstored(sharing))
     }
 
@@ -169,5 +186,20 @@ extension NotSharedReason {
             .search, .unlike:
             false
         }
+    }
+}
+
+extension ClientRequest {
+    /// Whether the request goes past the cache because of one of its cookies, by the settings at its arrival or by
+    /// `settings`. Two bits nearly always decide.
+    @inline(__always)
+    func hasPassCookie(by settings: LoopSettings) -> Bool {
+        hasPassCookie || (hasCookies && hasPassCookie(sinceReload: settings))
+    }
+
+    private func hasPassCookie(sinceReload settings: LoopSettings) -> Bool {
+        let fields = fields
+        let other = settings.route(head, fields.view)
+        return other !== route && other.hasPassCookie(fields.view)
     }
 }

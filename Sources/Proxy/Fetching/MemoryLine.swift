@@ -1,4 +1,5 @@
 import Bytes
+import Libevent
 import Synchronization
 
 /// The order in which fetches get memory when there is too little. It has two lists, each first come, first served:
@@ -22,19 +23,6 @@ import Synchronization
 final class MemoryLine: Sendable {
     /// The part of a response for which a fetch needs memory.
     enum Need { case body, head }
-
-    /// A place in the line. Its owner gives it up by releasing it.
-    final class Place: Sendable {
-        private let line: MemoryLine
-        let need: Need
-
-        fileprivate init(in line: MemoryLine, _ need: Need) {
-            self.line = line
-            self.need = need
-        }
-
-        deinit { line.leave(ObjectIdentifier(self), need) }
-    }
 
     private struct Entry {
         let place: ObjectIdentifier
@@ -74,18 +62,13 @@ final class MemoryLine: Sendable {
     private let bodies = Atomic<Int>(0)
     private let heads = Atomic<Int>(0)
 
-    /// - Parameters:
-    ///   - since: when the fetch began to wait, in nanoseconds of the monotonic clock.
-    ///   - wake: called by `wakeFirst`.
-    func enter(_ need: Need, since: Int64, wake: @escaping @Sendable () -> Void) -> Place {
-        let place = Place(in: self, need)
-        let entry = Entry(place: ObjectIdentifier(place), since: since, wake: wake)
-        state.withLock { $0[need].append(entry) }
-        change(need, by: 1)
-        return place
+    fileprivate func enter(_ place: MemoryWait, wake: @escaping @Sendable () -> Void) {
+        let entry = Entry(place: ObjectIdentifier(place), since: place.since, wake: wake)
+        state.withLock { $0[place.need].append(entry) }
+        change(place.need, by: 1)
     }
 
-    private func leave(_ place: ObjectIdentifier, _ need: Need) {
+    fileprivate func leave(_ place: ObjectIdentifier, _ need: Need) {
         state.withLock { $0[need].removeAll { $0.place == place } }
         change(need, by: -1)
     }
@@ -109,7 +92,7 @@ final class MemoryLine: Sendable {
     /// Whether the fetch at `place`, or one without a place, may take memory for `need` now, before the others in line.
     /// Any thread.
     /// - Parameter now: nanosecond of the monotonic clock.
-    func letsThrough(_ place: Place?, for need: Need, at now: Int64) -> Bool {
+    func letsThrough(_ place: MemoryWait?, for need: Need, at now: Int64) -> Bool {
         let hasBodies = bodies.load(ordering: .relaxed) > 0
         switch need {
         case .body:
@@ -127,6 +110,43 @@ final class MemoryLine: Sendable {
                 if let oldest = state.bodies.first, now - oldest.since >= Self.bodyPatience { return false }
                 return identifier.map { own in state.heads.prefix(Self.front).contains { $0.place == own } } ?? true
             }
+        }
+    }
+}
+
+/// The wait of one fetch for memory, and so its place in the line, from which it looks for memory from time to time.
+/// Ends when its owner, the fetch's `ArrivingBody`, releases it. Belongs to the fetch's loop.
+final class MemoryWait {
+    /// When memory was missing for the first time, or last found, in nanoseconds of the loop's clock.
+    var since: Int64
+    let need: MemoryLine.Need
+    private let line: MemoryLine
+
+    /// - Parameters:
+    ///   - now: nanoseconds of the loop's clock.
+    ///   - wake: called on any thread when the fetch is the first of its kind in line and there is memory.
+    init(for need: MemoryLine.Need, since now: Int64, in line: MemoryLine, wake: @escaping @Sendable () -> Void) {
+        (self.need, self.line, since) = (need, line, now)
+        line.enter(self, wake: wake)
+    }
+
+    deinit { line.leave(ObjectIdentifier(self), need) }
+
+    /// The wait of the operation's fetch, which looks for memory on its loop.
+    convenience init(for need: MemoryLine.Need, of operation: FetchOperation, in line: MemoryLine, on loop: EventLoop) {
+        self.init(for: need, since: loop.now, in: line) { [weak operation] in
+            guard let operation else { return }
+            operation.work.handle.enqueue { operation.work.value.lookForMemory() }
+        }
+        lookLater(operation, on: loop)
+    }
+
+    private func lookLater(_ operation: FetchOperation, on loop: EventLoop) {
+        loop.schedule(after: Worker.memoryRetryInterval) { [weak self, weak operation, unowned loop] in
+            // This object is not held meanwhile: finding memory releases it, before the next fetch in line is woken.
+            guard let operation, self != nil else { return }
+            operation.work.value.lookForMemory()
+            self?.lookLater(operation, on: loop)
         }
     }
 }

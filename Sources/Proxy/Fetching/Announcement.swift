@@ -1,0 +1,163 @@
+import Bytes
+import Coalescing
+import HTTPSemantics
+import Libevent
+import Storage
+
+/// Makes a response known once its head is there: later requests find the fetch under the keys that the response is
+/// for, or a marker that they cannot share it.
+///
+/// A temporary value of one fetch, on its loop. It changes the table of fetches, and the notes in the store.
+struct Announcement {
+    /// The request that led.
+    let request: ClientRequest
+    let plan: FetchPlan
+    /// The key under which the response belongs, if not the request's.
+    let otherKey: CacheKey?
+    /// Whether an earlier fetch, which the leader's request had joined, brought a response that only its own leader
+    /// could have. Then a status that concerns the request concerns them all, and the requests of the next crowd must
+    /// not wait for one another.
+    let leaderWasReleased: Bool
+    let worker: Worker
+
+    private var store: ResponseStore { worker.shared.store }
+    private var storeKey: CacheKey { otherKey ?? request.key }
+    private var method: Method { plan.method(for: request) }
+
+    /// Announces the response of a fetch that others may join. Before any client gets the response: a later request
+    /// must find the operation where it looks, or find a marker that it may not have the response.
+    /// - Parameter keepsWhole: whether the body is kept whole.
+    func announce(_ fetched: FetchedResponse, by operation: FetchOperation, keepsWhole: Bool) {
+        let (response, sharing) = (fetched.response, fetched.sharing)
+        let separates = response.facts.contains(.separatesRequests)
+        let isRemembered = separates && sharing.isForSeveral && tellsOthersApart(operation)
+        // A status that concerns one request says nothing of how the requests for its key are told apart.
+        if sharing.isForSeveral || !response.facts.status.concernsRequest {
+            addAlias(for: response, of: operation, separates: isRemembered)
+            noteContradiction()
+        }
+        // The marker comes first: a request that looks in between finds the operation or the marker, and leads no fetch
+        // in vain.
+        switch sharing {
+        case .nobody: rememberIfUnshareable(response, sharing)
+        case .waitersOnly, .whileArriving, .everyone: if isRemembered { rememberSeparation() }
+        }
+        noteTooLarge(fetched)
+        if !sharing.isForLateJoiners { operation.close() }
+        // A response to HEAD says nothing of the response to GET, which has the same key.
+        if sharing.isForLateJoiners, method != .head { forgetMarkers(after: fetched, keepsWhole: keepsWhole) }
+    }
+
+    /// Notes what later requests learn from the response of a fetch that is for its leader alone.
+    func announceAlone(_ fetched: FetchedResponse) {
+        if plan.learnsForOthers(than: request) {
+            rememberIfUnshareable(fetched.response, fetched.sharing)
+            noteTooLarge(fetched)
+        }
+        // Others could have had the response: the markers of the key no longer hold.
+        if fetched.decision.willBeStored, fetched.sharing.isForLateJoiners {
+            forgetMarkers(after: fetched, keepsWhole: true)
+        }
+    }
+
+    /// Lets later requests find the operation under the key and the variant that its response is for.
+    /// - Parameter separates: whether requests that match the leader's look it up under their distinguishing fields, as
+    ///   in `ClientRequest.fetchKey`.
+    private func addAlias(for response: StoredResponse, of operation: FetchOperation, separates: Bool) {
+        let varies = response.facts.contains(.varies)
+        guard varies || otherKey != nil || separates else { return }
+        let key = plan.key.moved(to: storeKey, variant: varies ? response.variantKey : nil)
+        if key != plan.key { worker.fetches(of: request).addAlias(operation, for: key) }
+        if separates, let variant = request.ownVariant(under: varies ? response.varyRule : .none) {
+            let own = plan.key.moved(to: storeKey, variant: variant)
+            if own != plan.key { worker.fetches(of: request).addAlias(operation, for: own) }
+        }
+        if varies { store.learn(response.varyRule, for: storeKey) }
+    }
+
+    /// The response is not for all requests that were made under its key: these look under their own URLs, all at the
+    /// same time, for a while or until a response is stored under the key again.
+    private func noteContradiction() {
+        guard method != .head, otherKey != nil, request.isUnderVariation else { return }
+        let sent = request.sentKey.bytes
+        guard worker.shared.variations.latest(for: sent.span) === request.variation else { return }
+        remember(.search)
+    }
+
+    /// A client that wants a part of a representation too large to keep requests that part, and does not wait for the
+    /// whole.
+    private func noteTooLarge(_ fetched: FetchedResponse) {
+        guard method == .get, plan.range == nil, fetched.notStored == .tooLarge, fetched.response.facts.status == .ok
+        else { return }
+        remember(.range)
+    }
+
+    // MARK: Markers
+
+    /// For a while, requests with this key follow the marker (`KeyMarkers`).
+    /// - Parameter status: the status of the response that gave the reason, where it matters.
+    func remember(_ reason: NotSharedReason, after status: Status = .ok) {
+        let memory = reason.memory(after: status, atMost: worker.settings.coalescing.unshareableTTL.nanoseconds)
+        store.mark(request.key, reason, until: worker.now + memory, at: worker.moment)
+    }
+
+    func rememberIfUnshareable(_ response: StoredResponse, _ sharing: Sharing) {
+        let status = response.facts.status
+        if let reason = sharing.reasonToRemember(status, for: plan, method, leaderWasReleased: leaderWasReleased) {
+            remember(reason, after: status)
+        }
+    }
+
+    /// Several clients may have the response. A whole response to a range request contradicts no marker by its head:
+    /// its meaning for ranges is remembered already (`HeadHandling.rejectPart`). If the response is stored, the storing
+    /// removes the markers that it contradicts.
+    private func forgetMarkers(after fetched: FetchedResponse, keepsWhole: Bool) {
+        guard plan.range == nil || fetched.decision.part != nil else { return }
+        store.forgetMarkers(
+            of: storeKey, after: fetched.response.facts, keepsWhole: plan.range == nil && keepsWhole)
+    }
+
+    /// Whether to remember that the response goes only to requests that match the leader's. No marker is set if no
+    /// other request has joined so far and the leader's request is like that of most visitors.
+    func tellsOthersApart(_ operation: FetchOperation) -> Bool { operation.wasJoinedByUnlike || request.isPeculiar }
+
+    /// Requests that do not match shall not wait for one another again.
+    func rememberSeparation() {
+        if store.resource(storeKey)?.separatesRequests(at: worker.moment) != true { remember(.unlike) }
+    }
+}
+
+extension Announcement {
+    init(of fetch: borrowing Fetch) {
+        self.init(
+            request: fetch.request, plan: fetch.plan, otherKey: fetch.placement.otherKey,
+            leaderWasReleased: fetch.leader?.wasReleased == true, worker: fetch.worker)
+    }
+}
+
+extension FetchPlan {
+    /// Whether the fetch is for its leader alone only because coalescing is off. It sends the same request as all
+    /// others would have sent, so its result is worth remembering for them.
+    func learnsForOthers(than request: ClientRequest) -> Bool { !isShared && !isPass && !request.route.isCoalesced }
+}
+
+extension FetchOperation {
+    /// Closes the operation after an invalidation that could not find it: one from before its key was chosen, one of
+    /// the response's own key before the delivery, or one of its groups before its head named them.
+    nonisolated func closeIfInvalidated(_ placement: Placement, _ response: StoredResponse, _ shared: SharedState) {
+        if response.groups != nil, shared.groups.haveInvalidated(response, of: work.value.request.authority) { close() }
+        if placement.wasInvalidatedElsewhere(in: shared.store) { close() }
+    }
+
+    /// The waiters begin to read one after another, on loops of their own. The beginning of a body that is not kept
+    /// whole stays until the last of them has begun, however far the first has read. The operation is already closed.
+    nonisolated func pinBeginning(of response: StoredResponse, until callbacks: CallbackBarrier) {
+        guard let body = response.looseBody, waiterCount > 1, let cursor = body.attach() else { return }
+        callbacks.whenAllAreCalledBack { body.detach(cursor) }
+    }
+}
+
+extension Placement {
+    /// The key under which the response belongs.
+    func storeKey(of request: ClientRequest) -> CacheKey { otherKey ?? request.key }
+}
