@@ -2,8 +2,6 @@ import Testing
 
 /// A key that no test sets may do nothing, and nobody would notice.
 @Suite struct KeyCoverageTests {
-    private static let folder = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined()
-
     /// Keys that change nothing a client, an origin or an operator could see in a moment, and where they are tested
     /// instead. All are also in ConfigurationTests, which see to it that they are read.
     private static let elsewhere = [
@@ -22,7 +20,7 @@ import Testing
     }
 
     @Test func `every key is set by a test that drives the program, or there is a reason why not`() {
-        let keys = Self.keys(System.contents(of: "\(Self.folder)/config/coalesced.yaml"))
+        let keys = Self.keys(System.contents(of: "\(Repository.folder)/config/coalesced.yaml"))
         #expect(keys.count > 75)
         let sources = Self.sources()
         for key in keys {
@@ -54,7 +52,7 @@ import Testing
     }
 
     private static func sources() -> (tests: String, settings: String) {
-        let files = System.sources(in: "\(folder)/Tests/EndToEndTests")
+        let files = System.sources(in: "\(Repository.folder)/Tests/EndToEndTests")
         func text(_ isChosen: (String) -> Bool) -> String {
             files.filter(isChosen).map { System.contents(of: $0) }.joined()
         }

@@ -5,7 +5,7 @@ import Testing
     /// Runs make on a copy of the Makefile in a folder of its own.
     private func make(_ words: String...) throws -> Program.Run {
         let folder = try System.makeTemporaryFolder()
-        try System.write(System.contents(of: "\(ManualPageTests.folder)/Makefile"), to: "\(folder)/Makefile")
+        try System.write(System.contents(of: "\(Repository.folder)/Makefile"), to: "\(folder)/Makefile")
         // The program is no word of make's.
         let program = try Program(
             folder: folder, words, shell: "shift; exec make -C \"\(folder)\" \"$@\"")

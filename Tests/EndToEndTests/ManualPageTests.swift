@@ -2,8 +2,7 @@ import Testing
 
 /// `docs/coalesced.8` says of the command line what the program says itself.
 @Suite struct ManualPageTests {
-    static let folder = #filePath.split(separator: "/").dropLast(3).map { "/" + $0 }.joined()
-    private static let page = System.contents(of: "\(folder)/docs/coalesced.8")
+    private static let page = System.contents(of: "\(Repository.folder)/docs/coalesced.8")
 
     /// The lines of a section, without its heading.
     private static func section(_ name: String) -> [Substring] {
@@ -52,7 +51,7 @@ import Testing
     }
 
     @Test func `it has every exit code of the program`() {
-        let codes = System.contents(of: "\(Self.folder)/Sources/coalesced/ExitStatus.swift").matches(
+        let codes = System.contents(of: "\(Repository.folder)/Sources/coalesced/ExitStatus.swift").matches(
             of: /ExitCode\((\d+)\)/
         ).map { String($0.1) }
         let described = Self.section("EXIT STATUS").compactMap { $0.wholeMatch(of: /\.It (\d+)/).map { String($0.1) } }

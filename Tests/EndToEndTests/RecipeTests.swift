@@ -237,7 +237,7 @@ import Testing
 
         init(_ title: String) throws {
             self.title = title
-            let text = System.contents(of: "\(ManualPageTests.folder)/docs/operating.md")
+            let text = System.contents(of: "\(Repository.folder)/docs/operating.md")
             let recipes = text.split(separator: "\n## Recipes\n").last?.split(separator: "\n## ").first ?? ""
             let section = recipes.split(separator: "\n### ").first { $0.hasPrefix("\(title)\n") }
             var blocks: [String: String] = [:]

@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test func `systemd does not try again with a file that has mistakes, each of which is told`() throws {
-        let unit = System.contents(of: "\(ManualPageTests.folder)/systemd/coalesced.service").split(separator: "\n")
+        let unit = System.contents(of: "\(Repository.folder)/systemd/coalesced.service").split(separator: "\n")
         func said(_ key: String) -> [Substring] {
             unit.filter { $0.hasPrefix("\(key)=") }.map { $0.dropFirst(key.count + 1) }
         }

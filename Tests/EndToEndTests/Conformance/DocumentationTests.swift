@@ -2,14 +2,13 @@ import Testing
 
 /// Whoever uses a target reads its public declarations, and what stands above them.
 @Suite struct DocumentationTests {
-    private static let folder = #filePath.split(separator: "/").dropLast(4).map { "/" + $0 }.joined()
     private static let targets = [
         "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Storage", "Telemetry", "Upstream", "Proxy", "Admin",
         "Configuration",
     ]
 
     @Test(arguments: targets) func `every public declaration is documented`(_ target: String) {
-        let files = System.sources(in: "\(Self.folder)/Sources/\(target)")
+        let files = System.sources(in: "\(Repository.folder)/Sources/\(target)")
         #expect(!files.isEmpty)
         for file in files {
             for line in Self.undocumented(System.contents(of: file)) {
@@ -19,7 +18,7 @@ import Testing
     }
 
     @Test(arguments: targets) func `every public declaration that throws says why`(_ target: String) {
-        for file in System.sources(in: "\(Self.folder)/Sources/\(target)") {
+        for file in System.sources(in: "\(Repository.folder)/Sources/\(target)") {
             for line in Self.unexplained(System.contents(of: file)) {
                 Issue.record("\(file):\(line): no reason to throw")
             }

@@ -2,8 +2,6 @@ import Testing
 
 /// The table of clauses names tests; a name that no test bears is a promise that nobody keeps.
 @Suite struct TableOfClausesTests {
-    private static let folder = #filePath.split(separator: "/").dropLast(4).map { "/" + $0 }.joined()
-
     /// By suite: the tests in backquotes, read from the sources, and the promises of the conversations.
     private static func names() throws -> [String: [String]] {
         var names: [String: [String]] = [:]
@@ -11,7 +9,7 @@ import Testing
             names[table] = cases.map(\.promise)
             names[String(table.split(separator: ".")[0]), default: []] += cases.map(\.promise)
         }
-        for file in System.sources(in: "\(folder)/Tests") {
+        for file in System.sources(in: "\(Repository.folder)/Tests") {
             var suite = ""
             for line in System.contents(of: file).split(separator: "\n") {
                 if let type = line.firstMatch(of: /(?:struct|class) (\w+Tests)\b/) { suite = String(type.1) }
@@ -24,7 +22,7 @@ import Testing
     }
 
     @Test func `every test that the table of clauses names is there`() throws {
-        let table = TableOfClauses(System.contents(of: "\(Self.folder)/docs/conformance.md"))
+        let table = TableOfClauses(System.contents(of: "\(Repository.folder)/docs/conformance.md"))
         let names = try Self.names()
         #expect(table.rows.count > 140)
         for row in table.rows {
@@ -43,7 +41,7 @@ import Testing
     /// A name in the table, or in `--filter`, means one suite.
     @Test func `no two suites have the same name, whatever its case`() {
         var files: [String: String] = [:]
-        for file in System.sources(in: "\(Self.folder)/Tests") {
+        for file in System.sources(in: "\(Repository.folder)/Tests") {
             for suite in System.contents(of: file).matches(of: /(?:struct|class) (\w+Tests)\b/) {
                 let former = files.updateValue(file, forKey: suite.1.lowercased())
                 #expect(former == nil, "\(suite.1) is in \(former ?? "") and in \(file)")
@@ -53,7 +51,7 @@ import Testing
     }
 
     @Test func `every clause of RFC 9111 that asks something of a shared cache has a row`() {
-        let table = TableOfClauses(System.contents(of: "\(Self.folder)/docs/conformance.md"))
+        let table = TableOfClauses(System.contents(of: "\(Repository.folder)/docs/conformance.md"))
         let clauses =
             [
                 "3", "3.1", "3.2", "3.3", "3.4", "3.5", "4", "4.1", "4.2", "4.2.1", "4.2.2", "4.2.3", "4.2.4", "4.3.1",
