@@ -129,7 +129,7 @@ import Testing
     }
 
     @Test func `while content waits for a slot its client has no time to keep, and is seen to leave`() throws {
-        try withoutSlot(bodyBuffer: 0, bodyTimeout: .seconds(1)) { origin, proxy, gate in
+        try withoutSlot(bodyBuffer: 0, bodyTimeout: .milliseconds(2500)) { origin, proxy, gate in
             origin.on("/up") { _ in [.interim(100), .requestBody, .answer(201)] }
             let clients = try (0..<4).map { _ in try proxy.connect() }
             let (expecting, begun, leaving, silent) = (clients[0], clients[1], clients[2], clients[3])
@@ -141,7 +141,7 @@ import Testing
             try eventually("four wait for the slot") { try proxy.metric(.queued) == 4 }
             leaving.close()
             try eventually("one has left") { try proxy.metric(.queued) == 3 }
-            try stays("they wait", for: .milliseconds(2500)) { try proxy.metric(.queued) == 3 }
+            try stays("they wait", for: .milliseconds(2800)) { try proxy.metric(.queued) == 3 }
             gate.open()
             #expect(try expecting.progress { !$0.interim.isEmpty }.interim[0].status == 100)
             try expecting.send("hello")

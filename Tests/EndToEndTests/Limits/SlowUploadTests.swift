@@ -12,7 +12,7 @@ import Testing
     }
 
     @Test func `clients that send slowly hold no slot, and the origin does not hear of them`() throws {
-        try scenario(.maxConcurrentFetches(4), .waitTimeout(.seconds(1))) { origin, proxy in
+        try scenario(.maxConcurrentFetches(4), .waitTimeout(.seconds(5))) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(201)] }
             origin.on("/x") { _ in [.answer(200, body: "x")] }
             let clients = try (0..<4).map { _ in try proxy.connect() }

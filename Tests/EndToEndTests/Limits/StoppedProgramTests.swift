@@ -4,8 +4,8 @@ import Testing
 /// in time: it is read before anybody is told to have been too slow.
 @Suite(.scenario) struct StoppedProgramTests {
     /// What each of these tests sets, and how long the program stops.
-    private static let bound = Duration.seconds(1)
-    private static let stop = Duration.milliseconds(1700)
+    private static let bound = Duration.seconds(3)
+    private static let stop = Duration.milliseconds(3700)
 
     /// Stops the program while `body` happens, and until the bound has passed.
     private static func stopping(_ proxy: Program, _ body: () throws -> Void) throws {

@@ -203,7 +203,7 @@ import Testing
     }
 
     @Test func `a client that leaves while its request tries one does not keep the others from it`() throws {
-        let cooldown = 3_000
+        let cooldown = 6_000
         try twoServers(.maxFailures(1), .failureCooldown(.milliseconds(cooldown))) { first, second, proxy in
             first.goDown()
             let down = try proxy.get("/down").text

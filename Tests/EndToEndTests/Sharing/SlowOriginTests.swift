@@ -4,7 +4,7 @@ import Testing
 /// number of fetches follows from the time that passes, never from the number of clients.
 @Suite(.scenario) struct SlowOriginTests {
     @Test func `those who give up a wait together share the next fetch`() throws {
-        try scenario(.workers(2), .waitTimeout(.milliseconds(800)), .whenExceeded("pass")) { origin, proxy in
+        try scenario(.workers(2), .waitTimeout(.seconds(2)), .whenExceeded("pass")) { origin, proxy in
             let (first, second) = (Gate(), Gate())
             origin.on("/x") { request in
                 [
@@ -72,7 +72,7 @@ import Testing
 
     /// Those of other variants are released when the head says so, and share the fetch of their own.
     @Test func `a crowd of several variants whose leader has left fetches once, and then once each`() throws {
-        try scenario(.workers(2), .waitTimeout(.milliseconds(800)), .whenExceeded("pass")) { origin, proxy in
+        try scenario(.workers(2), .waitTimeout(.seconds(2)), .whenExceeded("pass")) { origin, proxy in
             let second = Gate()
             origin.on("/x") { request in
                 [
@@ -120,7 +120,7 @@ import Testing
     }
 
     @Test func `what was stored meanwhile is what the next request gets, whoever still waits`() throws {
-        try scenario(.workers(2), .waitTimeout(.milliseconds(300)), .whenExceeded("pass")) { origin, proxy in
+        try scenario(.workers(2), .waitTimeout(.seconds(2)), .whenExceeded("pass")) { origin, proxy in
             let (first, second) = (Gate(), Gate())
             origin.on("/x") { request in
                 [
