@@ -2,7 +2,7 @@ import Glibc
 import Testing
 
 /// What the project measures itself with says what keeps it from that.
-@Suite struct BenchmarkCommandTests {
+@Suite(.scenario) struct BenchmarkCommandTests {
     /// Built with the tests, beside them.
     private static let path: String? = {
         let folders = sequence(first: Substring(CommandLine.arguments[0])) { path in

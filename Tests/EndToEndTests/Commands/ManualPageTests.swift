@@ -1,7 +1,7 @@
 import Testing
 
 /// `docs/coalesced.8` says of the command line what the program says itself.
-@Suite struct ManualPageTests {
+@Suite(.scenario) struct ManualPageTests {
     private static let page = System.contents(of: "\(Repository.folder)/docs/coalesced.8")
 
     /// The lines of a section, without its heading.

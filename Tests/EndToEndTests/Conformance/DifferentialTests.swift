@@ -3,7 +3,7 @@ import Testing
 
 /// The same conversations with other programs. Where they go another way than promised here, `Differences` says why; a
 /// difference that nobody has explained fails.
-@Suite(.heavyScenario) struct DifferentialTests {
+@Suite(.largeScenario) struct DifferentialTests {
     @Test(.enabled(if: Rival.nginxPath != nil, "nginx is not installed: apt-get install nginx-light"))
     func `nginx differs only where that is explained`() throws {
         try compare("nginx", explained: Differences.nginx) { try Rival.nginx(before: $0, at: Rival.nginxPath ?? "") }

@@ -81,16 +81,16 @@ import Testing
                 isCovered = true
                 continue
             }
-            if line.wholeMatch(of: /(@\w+(\([^)]*\))? ?)+/) != nil { continue }
-            if line.hasSuffix("{"), line.contains(/\b(enum|extension)\b/) {
+            if isAttribute(line) { continue }
+            if line.hasSuffix("{"), line.contains("enum ") || line.contains("extension ") {
                 hasPublicNames = line.contains("PublicName")
             }
-            let isAskedFor = isOfProtocol(line) || (hasPublicNames && line.contains("name: StaticString"))
-            if !isCovered, isDeclaration(line), !isAskedFor, !takesProperties(lines[index...]) {
+            if !isCovered, isDeclaration(line), !isOfProtocol(line),
+                !(hasPublicNames && line.contains("name: StaticString")), !takesProperties(lines[index...])
+            {
                 found.append(index + 1)
             }
-            let isOneLine = line.contains(/\b(var|let|case|init|func)\b/) && !line.hasSuffix("{")
-            isCovered = isCovered && isOneLine
+            isCovered = isCovered && !line.hasSuffix("{") && line.contains(/\b(var|let|case|init|func)\b/)
         }
         return found
     }
@@ -105,7 +105,7 @@ import Testing
                 isExplained = isExplained || line.contains("- Throws: ")
                 continue
             }
-            if line.wholeMatch(of: /(@\w+(\([^)]*\))? ?)+/) != nil { continue }
+            if isAttribute(line) { continue }
             if !isExplained, isDeclaration(line), throwsOfItself(lines[index...]) { found.append(index + 1) }
             isExplained = false
         }
@@ -115,7 +115,9 @@ import Testing
     /// Not only what a closure that it is given throws.
     private static func throwsOfItself(_ lines: ArraySlice<String>) -> Bool {
         let end = lines.firstIndex { $0.isEmpty || $0.hasSuffix("{") || $0.hasSuffix("}") } ?? lines.endIndex - 1
-        guard lines[lines.startIndex].contains(/\b(func|init|var|subscript)\b/) else { return false }
+        guard lines[lines.startIndex...end].contains(where: { $0.contains("throws") }),
+            lines[lines.startIndex].contains(/\b(func|init|var|subscript)\b/)
+        else { return false }
         var signature = lines[lines.startIndex...end].joined(separator: " ").replacing(/throws\((\w+)\)/) {
             "throws<\($0.1)>"
         }
@@ -123,9 +125,16 @@ import Testing
         return signature.contains(/\bthrows\b(?!<E>)/)
     }
 
-    /// Not an import or an extension.
+    /// One line of attributes, and nothing else.
+    private static func isAttribute(_ line: String) -> Bool {
+        line.hasPrefix("@") && line.wholeMatch(of: /(@\w+(\([^)]*\))? ?)+/) != nil
+    }
+
+    /// Not an import or an extension. How a line begins is looked at first: the expression is parsed anew for each line.
     private static func isDeclaration(_ line: String) -> Bool {
-        line.contains(/^(@\w+(\(.*?\))? )*(public|open|package) (?!import |extension )/)
+        guard ["@", "public ", "open ", "package "].contains(where: { line.hasPrefix($0) }) else { return false }
+        return line.contains(
+            /^(@\w+(\(.*?\))? )*(public|open|package) (?!import |extension )/)
     }
 
     /// By the protocols of the standard library.

@@ -12,8 +12,10 @@ import Testing
         for file in System.sources(in: "\(Repository.folder)/Tests") {
             var suite = ""
             for line in System.contents(of: file).split(separator: "\n") {
-                if let type = line.firstMatch(of: /(?:struct|class) (\w+Tests)\b/) { suite = String(type.1) }
-                if let test = line.firstMatch(of: /func `(.+?)`/), !suite.isEmpty {
+                if line.contains("Tests"), let type = line.firstMatch(of: /(?:struct|class) (\w+Tests)\b/) {
+                    suite = String(type.1)
+                }
+                if line.contains("func `"), let test = line.firstMatch(of: /func `(.+?)`/), !suite.isEmpty {
                     names[suite, default: []].append(String(test.1))
                 }
             }

@@ -1,7 +1,7 @@
 import Testing
 
 /// A slow reader costs a cursor, not a copy.
-@Suite(.heavyScenario) struct SlowReaderTests {
+@Suite(.largeScenario) struct SlowReaderTests {
     @Test func `five hundred slow readers of ten megabytes stay within the memory set and slow nobody down`() throws {
         try scenario(.memory(mebibytes: 64)) { origin, proxy in
             let length = 10_000_000

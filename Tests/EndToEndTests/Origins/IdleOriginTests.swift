@@ -1,7 +1,7 @@
 import Testing
 
 /// Origins that close idle connections by the clock: a request that cannot be sent twice is lost to none of them.
-@Suite(.heavyScenario) struct IdleOriginTests {
+@Suite(.largeScenario) struct IdleOriginTests {
     private static let keepsAll = Setting.other(section: "upstream", key: "max-idle-connections", value: "1000")
 
     /// Rounds of POSTs by all clients, each so long after the one before as the origin keeps a connection, and up to
@@ -49,38 +49,6 @@ import Testing
             try eventually("it is closed") { try proxy.metric(.openUpstreams) == 0 }
             let lost = try Self.post(400, rounds: 4, after: .milliseconds(300), proxy)
             #expect(lost.allSatisfy { $0 == 0 }, "\(lost)")
-        }
-    }
-
-    @Test func `a connection that may be closing is left to requests that can be sent twice`() throws {
-        try scenario(.workers(1)) { origin, proxy in
-            origin.on("*") { _ in [.requestBody, .answer(200, "Cache-Control: no-store", body: "ok")] }
-            try proxy.get("/warm")
-            System.nap(.milliseconds(1_200))
-            #expect(try proxy.send("POST", "/pay", body: "once").status == 200)
-            #expect(origin.acceptedConnections == 2)
-            System.nap(.milliseconds(1_200))
-            try proxy.get("/again")
-            #expect(origin.acceptedConnections == 2)
-        }
-    }
-
-    /// What the origin sends last, and when, counts; not when its reader takes it.
-    @Test func `the time while a slow client reads counts as idle`() throws {
-        try scenario(
-            .workers(1), .other(section: "storage", key: "streaming-window", value: "128KiB"),
-            .other(section: "upstream", key: "idle-timeout", value: "1m")
-        ) { origin, proxy in
-            let length = 600_000
-            origin.on("/large") { _ in
-                [.answer(200, "Cache-Control: no-store", "Keep-Alive: timeout=3", pattern: length)]
-            }
-            origin.on("/pay") { _ in [.requestBody, .answer(200, body: "ok")] }
-            let crowd = proxy.crowd(1, get: "/large", pace: .slow(bytes: 40_000, every: .milliseconds(200)))
-            #expect(crowd.finished()[0].isClean)
-            try eventually("its request is over") { try proxy.metric(.inFlight) == 0 }
-            #expect(try proxy.send("POST", "/pay", body: "once").status == 200)
-            #expect(origin.requests("/pay").first?.connection == 1)
         }
     }
 

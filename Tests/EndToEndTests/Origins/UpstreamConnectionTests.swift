@@ -90,4 +90,36 @@ import Testing
         #expect(answer.status == 504 && answer["proxy-status"]?.contains("error=connection_write_timeout") == true)
         #expect(answer["cache-status"]?.contains("detail=send-timeout") == true)
     }
+
+    @Test func `a connection that may be closing is left to requests that can be sent twice`() throws {
+        try scenario(.workers(1)) { origin, proxy in
+            origin.on("*") { _ in [.requestBody, .answer(200, "Cache-Control: no-store", body: "ok")] }
+            try proxy.get("/warm")
+            System.nap(.milliseconds(1_200))
+            #expect(try proxy.send("POST", "/pay", body: "once").status == 200)
+            #expect(origin.acceptedConnections == 2)
+            System.nap(.milliseconds(1_200))
+            try proxy.get("/again")
+            #expect(origin.acceptedConnections == 2)
+        }
+    }
+
+    /// What the origin sends last, and when, counts; not when its reader takes it.
+    @Test func `the time while a slow client reads counts as idle`() throws {
+        try scenario(
+            .workers(1), .other(section: "storage", key: "streaming-window", value: "128KiB"),
+            .other(section: "upstream", key: "idle-timeout", value: "1m")
+        ) { origin, proxy in
+            let length = 300_000
+            origin.on("/large") { _ in
+                [.answer(200, "Cache-Control: no-store", "Keep-Alive: timeout=3", pattern: length)]
+            }
+            origin.on("/pay") { _ in [.requestBody, .answer(200, body: "ok")] }
+            let crowd = proxy.crowd(1, get: "/large", pace: .slow(bytes: 40_000, every: .milliseconds(200)))
+            #expect(crowd.finished()[0].isClean)
+            try eventually("its request is over") { try proxy.metric(.inFlight) == 0 }
+            #expect(try proxy.send("POST", "/pay", body: "once").status == 200)
+            #expect(origin.requests("/pay").first?.connection == 1)
+        }
+    }
 }

@@ -1,7 +1,7 @@
 import Testing
 
 /// What is stored of one session, where the origin does not say who may have it, and what requests of others get.
-@Suite struct SessionTests {
+@Suite(.scenario) struct SessionTests {
     /// An origin that goes by dates says 304 whosever page it has.
     @Test(arguments: [
         "max-age=0", "no-cache", "no-cache, max-age=3600", "no-cache, must-revalidate",

@@ -1,7 +1,7 @@
 import Testing
 
 /// 1,000 clients, one cold URL.
-@Suite(.heavyScenario) struct StreamingToManyTests {
+@Suite(.largeScenario) struct StreamingToManyTests {
     @Test func `a thousand clients of a cold page cause one fetch and stream along`() throws {
         try scenario { origin, proxy in
             let length = 200_000
