@@ -33,9 +33,9 @@ import Testing
     /// How one reader ended.
     enum Ending: Equatable { case complete(Int), failed(Int), left, tooLate, wrongByte(at: Int) }
 
-    @Test(arguments: 0..<24)
-    func `every reader sees every byte in order and the true end, or leaves, whatever the others do`(_ seed: Int) {
-        let plan = Plan(seed: UInt64(seed))
+    @Test(arguments: Rounds.seeds(24))
+    func `every reader sees every byte in order and the true end, or leaves, whatever the others do`(_ seed: UInt64) {
+        let plan = Plan(seed: seed)
         let budget = MemoryBudget(limit: 64 << 20)
         let endings = Guarded<[Ending]>([])
         do {
@@ -70,15 +70,15 @@ import Testing
         #expect(reached)
     }
 
-    @Test(arguments: 0..<200)
-    func `a body that completes while it is read loses no byte`(_ seed: Int) throws {
+    @Test(arguments: Rounds.seeds(200))
+    func `a body that completes while it is read loses no byte`(_ seed: UInt64) throws {
         let body = GrowingBody(budget: MemoryBudget(limit: 1 << 20))
         let cursors = try (0..<3).map { _ in try #require(body.attach()) }
         let threads = DispatchGroup()
         let endings = Guarded<[Ending]>([])
         for (id, cursor) in cursors.enumerated() {
             DispatchQueue.global().async(group: threads) {
-                var random = SeededGenerator(seed: UInt64(seed * 8 + id))
+                var random = SeededGenerator(seed: seed * 8 + UInt64(id))
                 // No waiting for notices: reading races with completing as often as possible.
                 let ending = read(body, cursor, id: nil, patience: .max, &random)
                 endings.withLock { $0.append(ending) }

@@ -130,7 +130,7 @@ import Testing
     }
 
     /// Who makes room for it and tries again must not try for ever.
-    @Test(arguments: 0..<20)
+    @Test(arguments: Rounds.seeds(20))
     func `what is appended takes no more than is said before`(_ seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let small = MemoryBudget(limit: 4 << 20)

@@ -8,7 +8,7 @@ import Testing
     let budget = MemoryBudget(limit: 8 << 20)
     let block = [UInt8](repeating: 1, count: 200_000)
 
-    @Test(arguments: 0..<10)
+    @Test(arguments: Rounds.seeds(10))
     func `a body keeps its counts right and wakes a paused writer once, whatever the order of events`(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let expectedLength: Int? = Bool.random(using: &random) ? 1 << 20 : nil

@@ -1,8 +1,7 @@
 import Glibc
+import Repeatable
 import Synchronization
 import Testing
-
-import class Foundation.ProcessInfo
 
 @testable import Coalescing
 
@@ -10,13 +9,11 @@ import class Foundation.ProcessInfo
 /// exactly once (never when `leave` said so), on its own queue, and no identifier is ever worked on twice at a time.
 ///
 /// Each round has the threads walk the same identifiers in step, so that they meet on each; what they do there is drawn
-/// by dice. `COALESCING_RACE_EVENTS` sets how many events there are: by default a million, and a tenth under the thread
-/// sanitizer, which finds a race without the accident that shows it and takes twenty times as long.
+/// by dice. A round has a million events, and a tenth of that under the thread sanitizer, which finds a race without the
+/// accident that shows it and takes twenty times as long.
 @Suite(.serialized)
 struct RaceTests {
-    private static let events =
-        ProcessInfo.processInfo.environment["COALESCING_RACE_EVENTS"].flatMap { Int($0) }
-        ?? (isSanitized ? 100_000 : 1_000_000)
+    private static let events = Rounds.count * (isSanitized ? 100_000 : 1_000_000)
     private static var isSanitized: Bool { unsafe dlsym(nil, "__tsan_init") != nil }
 
     @Test func `whatever races, everyone is called once, at home, and no work is done twice at a time`() async {

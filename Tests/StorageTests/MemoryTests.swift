@@ -176,9 +176,9 @@ import Testing
         #expect(cache.resource("new 1999") != nil && cache.store.room < 65_536)
     }
 
-    @Test(arguments: 0..<8)
-    func `the budget holds exactly what is stored, after whatever happened`(_ seed: Int) throws {
-        var random = SeededGenerator(seed: UInt64(seed))
+    @Test(arguments: Rounds.seeds(8))
+    func `the budget holds exactly what is stored, after whatever happened`(_ seed: UInt64) throws {
+        var random = SeededGenerator(seed: seed)
         let cache = Cache(memory: 400_000, shards: 1 << (seed % 4))
         for _ in 0..<3000 {
             let key = "k\(Int.random(in: 0..<60, using: &random))"

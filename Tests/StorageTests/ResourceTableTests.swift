@@ -35,7 +35,7 @@ import Testing
 
         init(_ spread: Spread, seed: UInt64) {
             self.spread = spread
-            generator = SeededGenerator(seed: seed)
+            generator = SeededGenerator(ofTest: seed)
         }
 
         private static func resource(_ key: CacheKey) -> CachedResource {

@@ -186,9 +186,9 @@ private struct Simulator {
         #expect(queues.count == 0 && queues.bytes == 0)
     }
 
-    @Test(arguments: 0..<20)
-    func `the queues hold what a list would, whatever comes and goes`(_ seed: Int) {
-        var random = SeededGenerator(seed: UInt64(seed))
+    @Test(arguments: Rounds.seeds(20))
+    func `the queues hold what a list would, whatever comes and goes`(_ seed: UInt64) {
+        var random = SeededGenerator(seed: seed)
         var queues = Queues(smallPercent: 10)
         var model: [Int: (page: Page, slot: Queues.Slot, size: Int)] = [:]
         for step in 0..<3000 {

@@ -15,8 +15,8 @@ import Testing
         let store = cache.store
         let mistakes = Guarded<[String]>([])
         DispatchQueue.concurrentPerform(iterations: 6) { thread in
-            var random = SeededGenerator(seed: UInt64(thread))
-            for _ in 0..<1500 {
+            var random = SeededGenerator(ofTest: UInt64(thread))
+            for _ in 0..<1500 * Rounds.count {
                 let number = Int.random(in: 0..<64, using: &random)
                 let key = cache.key(Self.key(number))
                 switch Int.random(in: 0..<20, using: &random) {
@@ -59,7 +59,7 @@ import Testing
         let stale = Atomic<Int>(0)
         let key = cache.key(Self.key(1))
         DispatchQueue.concurrentPerform(iterations: 4) { thread in
-            for _ in 0..<2000 {
+            for _ in 0..<2000 * Rounds.count {
                 switch thread {
                 case 0:
                     let new = version.add(1, ordering: .sequentiallyConsistent).newValue

@@ -52,7 +52,7 @@ func onThreadOfItsOwn(_ body: @escaping @Sendable () -> Void) async {
 struct Dice {
     private var generator: SeededGenerator
 
-    init(seed: UInt64) { generator = SeededGenerator(seed: seed) }
+    init(seed: UInt64) { generator = SeededGenerator(ofTest: seed) }
 
     mutating func roll() -> UInt64 { generator.next() }
 

@@ -46,9 +46,9 @@ import Testing
     }
 
     @Test func `what is written is read again`() {
-        var generator = SeededGenerator(seed: 7)
+        var generator = SeededGenerator(ofTest: 7)
         let buffer = ByteBuffer(capacity: 32)
-        for _ in 0..<2000 {
+        for _ in 0..<2000 * Rounds.count {
             let seconds = Int64.random(in: -62_167_219_200...253_402_300_799, using: &generator)
             buffer.removeAll()
             HTTPDate.append(seconds, to: buffer)
@@ -66,10 +66,10 @@ import Testing
 
     /// In capitals as the grammar has them a date is told at one look, in small letters by the reader of all forms.
     @Test func `a spoilt date says the same in small letters`() {
-        var generator = SeededGenerator(seed: 8)
+        var generator = SeededGenerator(ofTest: 8)
         let (buffer, small) = (ByteBuffer(capacity: 32), ByteBuffer(capacity: 32))
         var accepted = 0
-        for _ in 0..<30 {
+        for _ in 0..<30 * Rounds.count {
             buffer.removeAll()
             HTTPDate.append(Int64.random(in: -62_167_219_200...253_402_300_799, using: &generator), to: buffer)
             let date = plain(buffer.span)

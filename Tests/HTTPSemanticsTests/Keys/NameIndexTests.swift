@@ -28,7 +28,7 @@ import Testing
 
     private static let fill = (0..<20).map { CookiePattern(ByteSlice("filled\($0)"), isPrefix: $0 % 2 == 0) }
 
-    @Test(arguments: 0..<60)
+    @Test(arguments: Rounds.seeds(60))
     func `a cookie is among those listed as by a walk`(seed: UInt64) throws {
         let list = Self.list(seed)
         let (walked, indexed) = (list, list + Self.fill)
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test(arguments: 0..<30)
+    @Test(arguments: Rounds.seeds(30))
     func `where bytes count, a name is found by its bytes alone`(seed: UInt64) throws {
         let list = Self.list(seed)
         let index = try #require(NameIndex((list + Self.fill).map { ($0.name, $0.isPrefix) }, reading: .exactly))
