@@ -107,10 +107,10 @@ bench-quick: benchmark
 	$(BENCHMARK) compare --quick
 
 benchmark: tools peers
-
-# The load, the origin and the bare responder by themselves: enough for .ci/count.
-tools: build
 	$(RELEASE) --product BareResponder
+
+# The load and the origin by themselves: enough for .ci/count.
+tools: build
 	$(RELEASE) --product Benchmark
 
 # What coalesced is compared with, and what loads and counts.
