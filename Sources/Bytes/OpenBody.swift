@@ -171,8 +171,9 @@ extension OpenBody {
     private var lastPieceRoom: Int { pieces.last.map { $0.chunk.capacity - $0.filled } ?? 0 }
 
     private func nextPieceSize(start: Int, missing: Int) -> Int {
+        // At least `missing`, also where more bytes come than were expected: `mostTaken(by:)` counts on that.
         if let expectedLength, expectedLength > start {
-            return GrowingBody.firstPiece(expecting: expectedLength - start)
+            return GrowingBody.firstPiece(expecting: max(expectedLength - start, missing))
         }
         return start == 0
             ? max(GrowingBody.firstPieceSize, min(missing, GrowingBody.laterPieceSize)) : GrowingBody.laterPieceSize

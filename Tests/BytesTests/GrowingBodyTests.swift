@@ -143,6 +143,13 @@ import Testing
         }
     }
 
+    @Test func `nor does more than was announced`() {
+        let count = 131_072
+        let small = MemoryBudget(limit: GrowingBody.mostTaken(by: count))
+        let body = GrowingBody(budget: small, expectedLength: 100)
+        #expect(body.append(pattern(0..<count)) == .accepted)
+    }
+
     /// One piece is free, and what came needs two: it would wait for ever, though memory is free.
     @Test func `what does not fit takes the pieces that there are`() throws {
         let small = MemoryBudget(limit: 200_000)
