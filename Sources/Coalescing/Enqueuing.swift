@@ -88,10 +88,12 @@ extension OperationQueueManager {
     /// Starts an operation that is for its one waiter alone: no other caller finds or joins it, so it takes no place in
     /// the table. It counts against the limit, waits for a slot, and is among `operations` like every other.
     ///
-    /// - Parameter operation: a new operation, not yet started. Dropped if there is no room.
+    /// - Parameters:
+    ///   - operation: a new operation, not yet started. Dropped if there is no room.
+    ///   - group: the group by which `operations(inGroup:)` finds the operation.
     @inlinable
     public func enqueueAlone<Op, Value>(
-        _ operation: Op, waiter: Waiter<Value>?, priority: OperationPriority = .normal
+        _ operation: Op, waiter: Waiter<Value>?, priority: OperationPriority = .normal, group: Int? = nil
     ) -> Enqueued<Op, Never> where Op: CoalescibleOperation<Value> {
         guard gate.admit() else {
             shards[0].counters.refused.count()
@@ -117,9 +119,9 @@ extension OperationQueueManager {
         let token = operation.token(for: seat)
         counters.started.count()
         if case .ready = adoption {
-            gate.enterReady(operation)
+            gate.enterReady(operation, group: group)
         } else {
-            gate.enter(operation)
+            gate.enter(operation, group: group)
             operation.submit()
         }
         return .started(operation, token)

@@ -28,8 +28,8 @@ final class OperationGate: Sendable {
 
     /// Enters an admitted operation that has no dependencies: `enter` and `operationIsReady` in one step.
     @usableFromInline
-    func enterReady(_ operation: AnyOperation) {
-        guard gate.withLock({ $0.enterReady(operation, priority: operation.priority) }) else {
+    func enterReady(_ operation: AnyOperation, group: Int?) {
+        guard gate.withLock({ $0.enterReady(operation, group: group, priority: operation.priority) }) else {
             return beginNext { _ in }
         }
         if operation.begin() { releaseSlot(of: operation) }

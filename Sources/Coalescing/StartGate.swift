@@ -80,13 +80,13 @@ struct StartGate<Member: GateMember>: Sendable {
     ///
     /// - Returns: whether it runs, since a slot is free and no member waits. Otherwise it waits like the others: call
     ///   `next()`.
-    mutating func enterReady(_ member: Member, priority: OperationPriority) -> Bool {
+    mutating func enterReady(_ member: Member, group: Int?, priority: OperationPriority) -> Bool {
         guard !isPaused, running < maxConcurrent, queued == 1 else {
-            enter(member)
+            enter(member, group: group)
             submit(member, priority: priority)
             return false
         }
-        member.keep(record: records.append(Record(member: member, phase: .running), group: nil))
+        member.keep(record: records.append(Record(member: member, phase: .running), group: group))
         grants += 1
         running += 1
         queued -= 1

@@ -18,8 +18,7 @@ extension ResponseStore {
 
     /// Forgets the keys for which `isMeant` holds in the next stretch of the store: one step of a walk of the whole
     /// store. No caller waits while keys are compared: a shard's lock is held to take some hundred references, and
-    /// again for each key that is removed. Responses to fetches that have begun are stored all the same, unless
-    /// `remove` named their keys before. Any thread.
+    /// again for each key that is removed. Fetches that have begun must have been marked before. Any thread.
     /// - Parameter isMeant: called for each key that is in the store during the whole walk, and perhaps for others.
     /// - Returns: the number of responses dropped; `nil` when the walk is over.
     public func remove(along walk: inout Walk, where isMeant: (CacheKey) -> Bool) -> Int? {
@@ -37,14 +36,14 @@ extension ResponseStore {
         var removed = 0
         for resource in found {
             let key = CacheKey(hash: resource.hash, bytes: resource.key)
-            if isMeant(key) { removed += change(key) { $0.dropAll(of: key, keepsNotes: false) } }
+            if isMeant(key) { removed += remove(key) }
         }
         return removed
     }
 
-    /// Forgets all keys of the next shard: one step of a walk that forgets everything. After the first step, no
-    /// response to a fetch that has begun is stored. After each further step, no response to a fetch begun during the
-    /// walk is stored either: it may be made from responses that the walk had not reached. Any thread.
+    /// Forgets all keys of the next shard: one step of a walk that forgets everything. Fetches must be
+    /// marked before each step, also fetches begun during the walk: their responses may be made from responses that the
+    /// walk had not reached. Any thread.
     /// - Returns: the number of responses dropped; `nil` when the walk is over.
     public func removeAll(along walk: inout Walk) -> Int? {
         guard walk.shard < shards.count else { return nil }

@@ -6,8 +6,8 @@ import Synchronization
 ///
 /// Any thread may call any method. The index is split into shards by the upper bits of the key's hash. Each shard has a
 /// mutex. A look-up holds it for one probe, a change for a few hundred instructions; a change holds it longer if a
-/// table grows, or if an eviction passes over many entries that are being sent. No method holds two mutexes at once.
-/// Memory that a change drops is freed after the mutex is opened.
+/// table grows, or if an eviction passes over many entries that are being sent. No method of the store holds two
+/// mutexes at once. Memory that a change drops is freed after the mutex is opened.
 ///
 /// *Bytes.* Bodies reserve their own bytes in the `MemoryBudget`; the store reserves for everything else. Callers that
 /// get no memory call `makeRoom`: the shards then evict, in turn, the least valuable entries of their S3-FIFO queues.
@@ -48,8 +48,6 @@ public final class ResponseStore: Sendable {
     // Computed from the settings once: each response that begins reads them.
     private let windowLimit: Int
     private let windowReserve: Int
-    /// Incremented for each shard that is emptied: see `Generation`.
-    private let epoch = Atomic<UInt32>(0)
     /// The number of the next shard to evict from, modulo the number of shards.
     private let turn = Atomic<Int>(0)
     private let stored = Atomic<Int>(0)
@@ -89,39 +87,32 @@ public final class ResponseStore: Sendable {
         }
     }
 
-    /// The generation of `key`, to be taken when a fetch begins, before its request is sent.
-    /// - Parameter key: the key under which the fetch's response may be stored.
-    public func generation(_ key: CacheKey) -> Generation {
-        shards[shardIndex(of: key.hash)].shard.withLock { currentGeneration(key, $0) }
-    }
-
-    /// Whether the key was invalidated or removed since `former`, alone or with everything. After very many
-    /// invalidations of other keys, the answer may be true for a key that was not invalidated (`InvalidationLog`).
-    public func wasInvalidated(_ key: CacheKey, since former: Generation) -> Bool {
-        shards[shardIndex(of: key.hash)].shard.withLock { wasInvalidated(key, since: former, $0) }
-    }
-
     // MARK: - Storing
+
+    // A fetch may be marked as invalidated at any moment (RFC 9111 §4.4), on any thread, before the responses of its
+    // key are dropped. The mark is read under the lock of the key's shard, under which they are dropped: so a response
+    // that was requested before an invalidation is either dropped or not stored. The caller's closure may take a lock
+    // of its own.
 
     /// Stores `response`, replacing a stored response of the same variant, and evicts entries until it fits. Removes
     /// the markers of the key that the response contradicts.
     /// - Parameters:
-    ///   - generation: the key's generation when the fetch began.
     ///   - requestTime: when the response's request was sent. A more recent response that a later, faster fetch stored
     ///     since then stays (RFC 9111 §4).
     ///   - popularity: how many clients beyond the first waited for the response; counts like hits.
+    ///   - wasInvalidated: whether the fetch is marked as invalidated; called under the lock.
     public func store(
-        _ response: StoredResponse, under key: CacheKey, generation: Generation, requestTime: Moment,
-        popularity: Int = 0
+        _ response: StoredResponse, under key: CacheKey, requestTime: Moment, popularity: Int = 0,
+        unless wasInvalidated: () -> Bool
     ) -> StoreOutcome {
         guard response.bodyLength != nil else { return .incomplete }
         let response = response.packed(under: key)
         guard response.objectSize <= settings.objectLimit else { return .tooLarge }
         response.setFrequency(min(StoredResponse.highestFrequency, UInt8(clamping: popularity)))
         return change(key, reserving: cost(of: response)) { shard in
-            guard !self.wasInvalidated(key, since: generation, shard),
-                !shard.holdsNewer(than: response, since: requestTime, under: key)
-            else { return .outdated }
+            guard !wasInvalidated(), !shard.holdsNewer(than: response, since: requestTime, under: key) else {
+                return .outdated
+            }
             shard.store(response, under: key)
             return .stored
         } ?? .noRoom
@@ -132,43 +123,41 @@ public final class ResponseStore: Sendable {
     /// - Parameters:
     ///   - range: the bytes that the new message brought. This range stays when other parts must go to keep the parts
     ///     below `StorageSettings.objectLimit`.
-    ///   - generation: the key's generation when the fetch began.
     ///   - requestTime: when the response's request was sent.
+    ///   - wasInvalidated: whether the fetch is marked as invalidated; called under the lock.
     public func storeParts(
-        _ response: StoredResponse, bringing range: Range<Int>, under key: CacheKey, generation: Generation,
-        requestTime: Moment
+        _ response: StoredResponse, bringing range: Range<Int>, under key: CacheKey, requestTime: Moment,
+        unless wasInvalidated: () -> Bool
     ) -> StoreOutcome {
         guard let parts = response.parts, !range.isEmpty else { return .incomplete }
         guard response.objectSize <= settings.objectLimit else { return .tooLarge }
         // The result of joining the parts with the stored parts is known only under the lock: reserve for the most.
         return change(key, reserving: cost(of: response) + parts.mostJoinedCharge) { shard in
-            !self.wasInvalidated(key, since: generation, shard)
-                && shard.storeParts(response, parts, bringing: range, since: requestTime, under: key)
+            !wasInvalidated() && shard.storeParts(response, parts, bringing: range, since: requestTime, under: key)
                 ? .stored : .outdated
         } ?? .noRoom
     }
 
     /// Drops this response, or these parts, if still stored, because the origin contradicted them. Other responses
-    /// under the key stay, and responses to fetches in flight are stored as usual.
+    /// under the key stay.
     public func drop(_ former: StoredResponse, of key: CacheKey) { change(key) { $0.drop(former, of: key) } }
 
-    /// Replaces `former` with `response`, which shares its body, after a validation (RFC 9111 §4.3.4).
+    /// Replaces `former` with `response`, which shares its body, after a validation (RFC 9111 §4.3.4). Only if `former`
+    /// is still stored: then the key was not invalidated since the origin was asked about it.
     /// - Parameter isConfirmed: whether the origin confirmed the response to GET for several requests, so that markers
     ///   of the key may be contradicted. False if the origin's response only updated the stored fields.
     public func freshen(
-        _ former: StoredResponse, by response: StoredResponse, under key: CacheKey, generation: Generation,
-        isConfirmed: Bool
+        _ former: StoredResponse, by response: StoredResponse, under key: CacheKey, isConfirmed: Bool
     ) -> StoreOutcome {
-        // A 304 may add fields with which the response would not have been stored. Parts together may be larger than one
-        // object: an update that adds nothing leaves them.
+        // A 304 may add fields with which the response would not have been stored. Parts together may be larger than
+        // one object: an update that adds nothing leaves them.
         guard response.objectSize <= max(settings.objectLimit, former.objectSize) else {
             drop(former, of: key)
             return .tooLarge
         }
         let response = response.packed(under: key)
         return change(key, reserving: cost(of: response)) { shard in
-            guard !self.wasInvalidated(key, since: generation, shard) else { return .outdated }
-            return shard.freshen(former, with: response, under: key, isConfirmed: isConfirmed) ? .stored : .gone
+            shard.freshen(former, with: response, under: key, isConfirmed: isConfirmed) ? .stored : .gone
         } ?? .noRoom
     }
 
@@ -206,35 +195,18 @@ public final class ResponseStore: Sendable {
 
     // MARK: - Removing
 
-    /// Invalidates `key` for an unsafe request (RFC 9111 §4.4): drops its responses. No response to a fetch that has
-    /// begun is stored. The key's `Vary` rules and markers are kept.
-    public func invalidate(_ key: CacheKey) { _ = change(key) { $0.invalidate(key, keepsNotes: true) } }
-
-    /// Invalidates `key` for an unsafe request whose own response is to be stored afterwards (RFC 9110 §9.3.3).
-    /// - Parameter former: the key's generation when that request's fetch began.
-    /// - Returns: the generation with which that response is stored; `nil` if another invalidation of the key came
-    ///   since `former`: the response may be older than that invalidation, so it is not stored.
-    public func invalidate(_ key: CacheKey, after former: Generation) -> Generation? {
-        change(key) { shard in
-            let isAlone = !self.wasInvalidated(key, since: former, shard)
-            _ = shard.invalidate(key, keepsNotes: true)
-            return isAlone ? self.currentGeneration(key, shard) : nil
-        }
-    }
-
-    /// Forgets everything about `key`, as a purge does. No response to a fetch that has begun is stored.
+    /// Drops all responses of `key`. A fetch that has begun must have been marked before.
+    /// - Parameter keepsNotes: whether the key's `Vary` rules and markers stay, as after an unsafe request (RFC 9111
+    ///   §4.4).
     /// - Returns: the number of responses dropped.
     @discardableResult
-    public func remove(_ key: CacheKey) -> Int { change(key) { $0.invalidate(key, keepsNotes: false) } }
-
-    /// Forgets everything in one shard. No response to a fetch that has begun is stored, in any shard.
-    /// - Returns: the number of responses dropped.
-    func removeAll(inShard index: Int) -> Int {
-        // Incremented before the shard is emptied, so that a response stored in the shard afterwards is compared with
-        // the new number.
-        epoch.add(1, ordering: .sequentiallyConsistent)
-        return change(shards[index], reserved: 0) { $0.removeAll() }
+    public func remove(_ key: CacheKey, keepsNotes: Bool = false) -> Int {
+        change(key) { $0.remove(key, keepsNotes: keepsNotes) }
     }
+
+    /// Forgets everything in one shard.
+    /// - Returns: the number of responses dropped.
+    func removeAll(inShard index: Int) -> Int { change(shards[index], reserved: 0) { $0.removeAll() } }
 
     // MARK: - Memory
 
@@ -307,15 +279,6 @@ public final class ResponseStore: Sendable {
     // MARK: - Under a shard's lock
 
     private func shardIndex(of hash: UInt64) -> Int { Int(truncatingIfNeeded: (hash >> shift) >> 1) }
-
-    private func currentGeneration(_ key: CacheKey, _ shard: borrowing Shard) -> Generation {
-        Generation(ofStore: epoch.load(ordering: .sequentiallyConsistent), ofKey: shard.invalidations.mark(key.hash))
-    }
-
-    private func wasInvalidated(_ key: CacheKey, since former: Generation, _ shard: borrowing Shard) -> Bool {
-        former.ofStore != epoch.load(ordering: .sequentiallyConsistent)
-            || shard.invalidations.contains(key.hash, since: former.ofKey)
-    }
 
     /// The most bytes that an entry for `response` takes beside its body.
     private func cost(of response: StoredResponse) -> Int {

@@ -37,6 +37,8 @@ public final class SearchVariations: Sendable {
     private static let shardCount = 16
     /// Bytes of an entry, beside its path and its variations.
     private static let entrySize = 160
+    /// How many groups of a shard's paths have an invalidation number of their own.
+    private static let stripes = 64
 
     private struct Entry {
         let path: ByteSlice
@@ -53,18 +55,15 @@ public final class SearchVariations: Sendable {
         var entries: [UInt64: Entry] = [:]
         var size = 0
         var changes: UInt64 = 0
-        /// The invalidations, by the hash of the path.
-        var invalidations = InvalidationLog()
+        /// The number of the last invalidation of one of the paths in each stripe; 0 if there was none.
+        var invalidated = [UInt64](repeating: 0, count: SearchVariations.stripes)
     }
-
-    /// Whether any invalidation was ever noted; until then, no fetch has to look. Set before the first invalidation is
-    /// noted.
-    private let anyInvalidated = Atomic(false)
 
     private let shards = FixedArray(count: SearchVariations.shardCount) { _ in Guarded(Shard()) }
     private let hash: KeyedHash
     private let paths = Atomic<Int>(0)
     private let numbers = Atomic<UInt64>(0)
+    private let invalidationCount = Atomic<UInt64>(0)
 
     /// - Parameter hash: uses the process's secret key, so that clients cannot choose colliding paths.
     public init(hash: KeyedHash) { self.hash = hash }
@@ -145,35 +144,48 @@ public final class SearchVariations: Sendable {
 
     // MARK: - Invalidations
 
-    /// Notes that the responses to a URL of this path were invalidated or removed. Must be called before `all(for:)`.
-    public func noteInvalidation(of key: Span<UInt8>) {
+    // A response may belong under a key that its fetch does not know before the head. Until then, an invalidation of
+    // that key cannot find the fetch, so paths remember when they were last invalidated. Paths share numbers: one may
+    // be mistaken for another, and then a response is not stored that might have been.
+
+    /// The number of invalidations so far. A fetch takes it before it sends its request.
+    public var invalidations: UInt64 { invalidationCount.load(ordering: .acquiring) }
+
+    /// Notes that the responses to a URL are about to be dropped.
+    /// - Returns: all known variations of its path: the responses may be stored under each of them. One step with
+    ///   `learn`: if a variation is learnt later, `wasInvalidated` then returns true for the path.
+    public func invalidate(_ key: Span<UInt8>) -> [SearchVariation] {
+        let path = key.extracting(SearchKey(key).path)
+        let hash = hash.hash(path)
+        return shards[shardIndex(of: hash)].withLock { shard in
+            shard.invalidated[Self.stripe(of: hash)] = nextInvalidation()
+            guard let entry = shard.entries[hash], entry.path.span.isEqual(to: path) else { return [] }
+            return entry.variations
+        }
+    }
+
+    /// Notes that responses to any URL are about to be dropped.
+    public func invalidateAll() {
+        let number = nextInvalidation()
+        for index in 0..<shards.count {
+            shards[index].withLock { shard in
+                for stripe in 0..<Self.stripes { shard.invalidated[stripe] = max(number, shard.invalidated[stripe]) }
+            }
+        }
+    }
+
+    /// Whether responses to a URL of this path were invalidated since there had been `number` invalidations. Sometimes
+    /// true if only URLs of another path were.
+    public func wasInvalidated(_ key: Span<UInt8>, since number: UInt64) -> Bool {
+        guard invalidations != number else { return false }
         let hash = hash.hash(key.extracting(SearchKey(key).path))
-        anyInvalidated.store(true, ordering: .sequentiallyConsistent)
-        shards[shardIndex(of: hash)].withLock { $0.invalidations.append(hash) }
+        return shards[shardIndex(of: hash)].withLock { $0.invalidated[Self.stripe(of: hash)] > number }
     }
 
-    /// Notes that everything was invalidated or removed.
-    public func noteInvalidationOfAll() {
-        anyInvalidated.store(true, ordering: .sequentiallyConsistent)
-        for index in 0..<shards.count { shards[index].withLock { $0.invalidations.appendAll() } }
+    private func nextInvalidation() -> UInt64 {
+        invalidationCount.wrappingAdd(1, ordering: .acquiringAndReleasing).newValue
     }
 
-    /// The state of this path's invalidations. A fetch takes this mark when it begins: its response may turn out to
-    /// belong under another key, and a generation of that key, taken so late, would not show earlier invalidations.
-    public func invalidations(of key: @autoclosure () -> ByteSlice) -> InvalidationMark {
-        // No invalidation was noted before this mark. One that begins at this moment is noticed by `wasInvalidated`.
-        guard anyInvalidated.load(ordering: .sequentiallyConsistent) else { return .none }
-        let key = key()
-        let hash = hash.hash(key.span.extracting(SearchKey(key.span).path))
-        return shards[shardIndex(of: hash)].withLock { $0.invalidations.mark(hash) }
-    }
-
-    /// Whether responses to a URL of this path were invalidated since `former`.
-    public func wasInvalidated(_ key: ByteSlice, since former: InvalidationMark) -> Bool {
-        guard anyInvalidated.load(ordering: .sequentiallyConsistent) else { return false }
-        let hash = hash.hash(key.span.extracting(SearchKey(key.span).path))
-        return shards[shardIndex(of: hash)].withLock { $0.invalidations.contains(hash, since: former) }
-    }
-
+    private static func stripe(of hash: UInt64) -> Int { Int(truncatingIfNeeded: hash >> 32) & (stripes - 1) }
     private func shardIndex(of hash: UInt64) -> Int { Int(truncatingIfNeeded: hash) & (Self.shardCount - 1) }
 }

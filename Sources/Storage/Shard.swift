@@ -13,7 +13,6 @@ struct Shard {
     let settings: StorageSettings
     var table = ResourceTable()
     var queues: EvictionQueues
-    private(set) var invalidations = InvalidationLog()
     /// Bytes reserved for this shard, without the bodies.
     private(set) var charged = 0
     /// Bytes of the bodies, which reserve their own memory.
@@ -93,17 +92,10 @@ struct Shard {
         put(new, over: old, under: key)
     }
 
-    /// Drops all responses.
+    /// Drops all responses of `key`.
     /// - Parameter keepsNotes: whether the key's `Vary` rules and markers stay.
     /// - Returns: the number of dropped responses.
-    mutating func invalidate(_ key: CacheKey, keepsNotes: Bool) -> Int {
-        invalidations.append(key.hash)
-        return dropAll(of: key, keepsNotes: keepsNotes)
-    }
-
-    /// Drops all responses like `invalidate`, but without an entry in `invalidations`: responses to fetches that have
-    /// begun are stored.
-    mutating func dropAll(of key: CacheKey, keepsNotes: Bool) -> Int {
+    mutating func remove(_ key: CacheKey, keepsNotes: Bool) -> Int {
         guard let old = table.resource(key) else { return 0 }
         let variants = old.allVariants
         for variant in variants { discard(variant) }

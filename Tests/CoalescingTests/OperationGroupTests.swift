@@ -44,6 +44,19 @@ struct OperationGroupTests {
         for operation in operations + [alone] { operation.cancel() }
     }
 
+    /// Whether it waits for its slot or not.
+    @Test(arguments: [1, 2]) func `an operation for its one waiter alone is found by the group that it is given`(
+        _ slots: Int
+    ) throws {
+        manager.maxConcurrent = slots
+        let (first, alone) = (try start("b1"), ManualOperation("a1"))
+        #expect(
+            manager.enqueueAlone(alone, waiter: nil as Waiter<Int>?, group: Self.group("a")).isStarted
+                && found("a") == [ObjectIdentifier(alone)])
+        for operation in [first, alone] { operation.cancel() }
+        #expect(found("a").isEmpty)
+    }
+
     @Test func `one is found by its alias as well, also where another has that place, until it ends`() throws {
         let operation = try start("a1"), other = try start("b1")
         #expect(manager.addAlias(operation, for: "c1"))

@@ -143,15 +143,6 @@ import Testing
         #expect(try Self.decision(row).length == expected)
     }
 
-    @Test func `whether the key was invalidated is not asked in vain`() throws {
-        var asked = 0
-        for row in Self.notStored where !row.given.contains(.invalidatedKey) {
-            _ = try Self.decision(row) { asked += 1 }
-        }
-        // The one of them that is stored.
-        #expect(asked == 1)
-    }
-
     // MARK: What is remembered
 
     struct Memory: Sendable, CustomTestStringConvertible {
@@ -221,8 +212,7 @@ import Testing
         #expect(Self.verdict(decision) == row.verdict)
     }
 
-    /// - Parameter asked: called when it is asked whether the key was invalidated.
-    private static func decision(_ row: Row, asked: () -> Void = {}) throws -> HeadDecision {
+    private static func decision(_ row: Row) throws -> HeadDecision {
         let world = World(row.changes)
         let request = try world.request(row.request)
         for known in row.known { try world.learn(known, of: request) }
@@ -234,15 +224,11 @@ import Testing
             status: part == nil ? Status(row.status) : .ok, fields: head.view, requestTime: arrival,
             responseTime: arrival,
             policy: policy)
-        func wasInvalidated() -> Bool {
-            asked()
-            return row.given.contains(.invalidatedKey)
-        }
         return HeadDecision.on(
             facts, head.view, length: row.length, part: part, for: request, plan, policy,
             hasPassCookie: request.hasPassCookie || row.given.contains(.passCookie),
             objectLimit: StoredResponse.mostObjectSize(head.view, content: limit, partOf: nil),
-            isOutdated: row.given.contains(.outdatedGroup), wasInvalidated: wasInvalidated())
+            isOutdated: row.given.contains(.outdatedGroup), wasInvalidated: row.given.contains(.invalidatedKey))
     }
 
     private static func part() throws -> ReceivedPart {

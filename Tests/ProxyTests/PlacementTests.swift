@@ -41,12 +41,10 @@ import Testing
     @Test(arguments: rows) func `a response belongs where its own word puts it`(_ row: Row) throws {
         let world = World([])
         let request = try Self.request(in: world, underVariation: row.isUnderVariation)
-        var placement = Placement(Self.generations(request, world))
+        var placement = Placement()
         let head = block(row.fields)
-        let reason = placement.chooseStoreKey(
-            by: head.view, for: request, willBeStored: row.willBeStored, in: world.store, world.shared.variations,
-            world.keys)
-        #expect(reason == nil)
+        placement.chooseStoreKey(
+            by: head.view, for: request, willBeStored: row.willBeStored, in: world.shared.variations, world.keys)
         let found =
             switch placement.otherKey {
             case nil: "its own"
@@ -56,26 +54,6 @@ import Testing
         #expect(found == row.key)
     }
 
-    enum Invalidated: Sendable, CaseIterable { case sentKey, key, path }
-
-    @Test(arguments: Invalidated.allCases)
-    func `what was invalidated while it was made is not stored elsewhere`(_ what: Invalidated) throws {
-        let world = World([])
-        let request = try Self.request(in: world, underVariation: true)
-        var placement = Placement(Self.generations(request, world))
-        let sent = request.sentKey.bytes
-        switch what {
-        case .sentKey: world.store.invalidate(request.sentKey)
-        case .key: world.store.invalidate(request.key)
-        case .path: world.shared.variations.noteInvalidation(of: sent.span)
-        }
-        let head = block(Self.ignoresC)
-        let reason = placement.chooseStoreKey(
-            by: head.view, for: request, willBeStored: true, in: world.store, world.shared.variations, world.keys)
-        #expect(reason == .outdated)
-        #expect(placement.wasInvalidatedElsewhere(in: world.store))
-    }
-
     private static func request(in world: World, underVariation: Bool) throws -> ClientRequest {
         let request = try world.request("GET /x?a=1&b=2")
         guard underVariation else { return request }
@@ -83,14 +61,5 @@ import Testing
         let variation = world.shared.variations.learn(Placement.stated(head.view), for: sent.span)
         let known = try #require(variation)
         return request.under(world.keys.key(request.sentKey, under: known), known)
-    }
-
-    private static func generations(
-        _ request: ClientRequest, _ world: World
-    ) -> (ofKey: Generation, ofSentKey: Generation, ofPath: InvalidationMark) {
-        (
-            world.store.generation(request.key), world.store.generation(request.sentKey),
-            world.shared.variations.invalidations(of: request.sentKey.bytes)
-        )
     }
 }

@@ -31,8 +31,7 @@ import Upstream
             status: .ok, fields: head.view, requestTime: arrival, responseTime: arrival, policy: CachingPolicy())
         let body = ByteSlice("x")
         let response = StoredResponse(packing: head.bytes.span, body: body.span, under: bytes.span, facts: facts)
-        let generation = shared.store.generation(key)
-        #expect(shared.store.store(response, under: key, generation: generation, requestTime: arrival) == .stored)
+        #expect(shared.store.store(response, under: key, requestTime: arrival, unless: { false }) == .stored)
     }
 
     /// Runs `loop` until the purge that `begin` begins is done, which must not be at once.
@@ -77,17 +76,17 @@ import Upstream
         }
     }
 
-    @Test func `others are served while everything is purged, and what has begun by then is not stored`() throws {
+    @Test func `others are served while everything is purged, and paths are noted as invalidated at once`() throws {
         try onLoop { loop in
             let server = Self.server(on: loop)
             let store = server.shared.store
             for page in 0..<20 { Self.put("http a.example /\(page)", in: server.shared) }
             let bytes = ByteSlice("http a.example /x")
-            let key = CacheKey(hash: server.shared.keyHash.hash(bytes.span), bytes: bytes)
-            let before = store.generation(key)
+            let before = server.shared.variations.invalidations
             let (purged, turns) = Self.run(loop) { completion in
                 server.purgeAll(completion: completion)
-                #expect(store.wasInvalidated(key, since: before), "at once")
+                let isNoted = server.shared.variations.wasInvalidated(bytes.span, since: before)
+                #expect(isNoted, "at once")
             }
             #expect(purged == 20 && store.numbers.responses == 0)
             #expect(turns >= StorageSettings().shards / 2, "\(turns)")

@@ -35,6 +35,7 @@ final class TestProxy {
         worker = Worker(
             index: index, on: loop, shared: SharedState(StorageSettings(), log: log),
             loopSettings: LoopSettings(settings, upstreams: [upstream]), metrics: metrics, accessLog: nil)
+        worker.shared.changeOrigins { worker.loopSettings.origins }
     }
 
     deinit {
@@ -121,6 +122,15 @@ final class TestOrigin {
             "HTTP/1.1 206 Partial Content\r\nContent-Length: \(length)\r\nContent-Range: bytes \(first)-\(last)/10\r\n"
                 + "Cache-Control: max-age=60\r\n\(fields)\r\n\r\n\(part)")
         answering = nil
+    }
+
+    /// Begins to answer with a part of a representation of 10 bytes.
+    /// - Parameter last: the last byte of that part; only `part` is sent now.
+    func begin(part: String, from first: Int, to last: Int, _ fields: String) {
+        answering = asking.removeFirst()
+        goOn(
+            "HTTP/1.1 206 Partial Content\r\nContent-Length: \(last - first + 1)\r\n"
+                + "Content-Range: bytes \(first)-\(last)/10\r\n\(fields)\r\n\r\n\(part)")
     }
 
     /// Sends another part of the body that it began.

@@ -111,7 +111,7 @@ struct World {
                 head: head, facts: facts, body: GrowingBody(joining: [], budget: budget),
                 parts: StoredParts([StoredParts.Run(range, body)], length: length))
             let outcome = store.storeParts(
-                response, bringing: range, under: key, generation: store.generation(key), requestTime: arrival)
+                response, bringing: range, under: key, requestTime: arrival, unless: { false })
             #expect(outcome == .stored)
         }
     }
@@ -124,8 +124,7 @@ struct World {
         let response = StoredResponse(
             packing: head.bytes.span, body: body.span, under: bytes.span, facts: facts,
             variant: Variant(for: request.view, under: rule), groups: CacheGroups.of(head.view, requestTime: arrival))
-        let outcome = store.store(
-            response, under: key, generation: store.generation(key), requestTime: arrival, popularity: 0)
+        let outcome = store.store(response, under: key, requestTime: arrival, unless: { false })
         #expect(outcome == .stored)
     }
 

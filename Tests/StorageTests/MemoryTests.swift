@@ -194,8 +194,7 @@ import Testing
                 let new = Sample.response(
                     body: response.bodyToFollow(), vary: "Accept", request: [("Accept", "0")], tag: "longer tag")
                 _ = cache.store.freshen(
-                    response, by: new, under: cache.key(key), generation: cache.generation(key),
-                    isConfirmed: Bool.random(using: &random))
+                    response, by: new, under: cache.key(key), isConfirmed: Bool.random(using: &random))
             case 6:
                 let reasons: [NotSharedReason] = [.prohibited(.setCookie), .unlike, .range]
                 cache.mark(key, until: Int64.random(in: 0...3, using: &random), reasons.randomElement(using: &random)!)
@@ -260,8 +259,7 @@ import Testing
         cache.put("a")
         let former = try #require(cache.resource("a")?.response(at: 0))
         let new = Sample.response(body: former.bodyToFollow(), vary: "Accept", request: [("Accept", "x")], tag: "new")
-        let outcome = cache.store.freshen(
-            former, by: new, under: cache.key("a"), generation: cache.generation("a"), isConfirmed: true)
+        let outcome = cache.store.freshen(former, by: new, under: cache.key("a"), isConfirmed: true)
         #expect(outcome == .stored)
         let freshened = try #require(cache.resource("a"))
         #expect(freshened.responses.map(\.tag) == ["new"] && freshened.knownVary == [Sample.rule("Accept")])

@@ -78,17 +78,14 @@ struct Cache {
         return removed
     }
 
-    func generation(_ key: String) -> Generation { store.generation(self.key(key)) }
-
     @discardableResult
     func store(
-        _ response: StoredResponse, _ key: String, generation: Generation? = nil, popularity: Int = 0,
-        collides: Bool = false
+        _ response: StoredResponse, _ key: String, popularity: Int = 0, collides: Bool = false,
+        unless wasInvalidated: () -> Bool = { false }
     ) -> StoreOutcome {
         let key = self.key(key, collides: collides)
         return store.store(
-            response, under: key, generation: generation ?? store.generation(key), requestTime: Sample.never,
-            popularity: popularity)
+            response, under: key, requestTime: Sample.never, popularity: popularity, unless: wasInvalidated)
     }
 
     /// A new response with a body of `size` bytes, or `nil` when there is no memory for the body.
@@ -120,10 +117,7 @@ struct Cache {
 
     func learn(_ key: String, vary: String) { store.learn(Sample.rule(vary), for: self.key(key)) }
 
-    func invalidate(_ key: String) { store.invalidate(self.key(key)) }
-    func invalidate(_ key: String, after former: Generation) -> Generation? {
-        store.invalidate(self.key(key), after: former)
-    }
+    func invalidate(_ key: String) { store.remove(self.key(key), keepsNotes: true) }
     func remove(_ key: String) -> Int { store.remove(self.key(key)) }
 }
 

@@ -34,18 +34,29 @@ import Testing
         }
     }
 
-    @Test func `an invalidation concerns the URLs of its own path, and one of everything all`() {
-        let path = ByteSlice(copying: Array("http a /p?x=1".utf8).span)
-        let first = variations.invalidations(of: path)
-        for other in 0..<100 { variations.noteInvalidation(of: Array("http a /other\(other)?x=1".utf8).span) }
-        #expect(!variations.wasInvalidated(path, since: first))
-        variations.noteInvalidation(of: Array("http a /p?y".utf8).span)
-        #expect(variations.wasInvalidated(path, since: first))
-        let second = variations.invalidations(of: path)
-        #expect(!variations.wasInvalidated(path, since: second))
-        variations.noteInvalidationOfAll()
-        #expect(variations.wasInvalidated(path, since: second))
-        #expect(!variations.wasInvalidated(path, since: variations.invalidations(of: path)))
+    @Test func `an invalidation concerns the URLs of its own path, and one of everything all URLs`() {
+        func wasInvalidated(since number: UInt64) -> Bool {
+            variations.wasInvalidated(Array("http a /p?x=1".utf8).span, since: number)
+        }
+        let first = variations.invalidations
+        for other in 0..<10 { _ = variations.invalidate(Array("http a /other\(other)?x=1".utf8).span) }
+        #expect(!wasInvalidated(since: first))
+        _ = variations.invalidate(Array("http a /p?y".utf8).span)
+        #expect(wasInvalidated(since: first))
+        let second = variations.invalidations
+        #expect(!wasInvalidated(since: second))
+        variations.invalidateAll()
+        #expect(wasInvalidated(since: second))
+        #expect(!wasInvalidated(since: variations.invalidations))
+    }
+
+    @Test func `an invalidation is given the variations of its path`() throws {
+        let first = try #require(learn("params=(\"a\")", "http a /p"))
+        let second = try #require(learn("params=(\"b\")", "http a /p"))
+        _ = learn("except=()", "http a /q")
+        let found = variations.invalidate(Array("http a /p?y".utf8).span)
+        #expect(found.map(\.number) == [second.number, first.number])
+        #expect(variations.invalidate(Array("http a /none".utf8).span).isEmpty)
     }
 
     @Test func `the latest counts, and each keeps its number while it is known`() throws {

@@ -27,10 +27,9 @@ import Testing
                             request: [("Accept", "\(Int.random(in: 0..<4, using: &random))")], tag: "\(number)"
                         )
                     else { continue }
-                    _ = store.store(response, under: key, generation: store.generation(key), requestTime: Sample.never)
+                    _ = store.store(response, under: key, requestTime: Sample.never, unless: { false })
                 case 4: store.mark(key, .prohibited(.status), until: 1, at: Moment(monotonic: 0, wall: 0))
-                case 5: store.invalidate(key)
-                case 6: store.remove(key)
+                case 5, 6: store.remove(key, keepsNotes: Bool.random(using: &random))
                 case 7: if number == 0 { store.removeAll() }
                 case 8: _ = store.makeRoom(bytes: Int.random(in: 0...50_000, using: &random))
                 default:
@@ -58,18 +57,23 @@ import Testing
         let invalidated = Atomic<Int>(0)
         let stale = Atomic<Int>(0)
         let key = cache.key(Self.key(1))
+        // The fetch of each thread that stores.
+        let marks = FixedArray(count: 3) { _ in Atomic(false) }
         DispatchQueue.concurrentPerform(iterations: 4) { thread in
             for _ in 0..<2000 * Rounds.count {
                 switch thread {
                 case 0:
                     let new = version.add(1, ordering: .sequentiallyConsistent).newValue
-                    if new % 3 == 0 { store.removeAll() } else { store.invalidate(key) }
+                    for thread in 1...2 { marks[thread].store(true, ordering: .relaxed) }
+                    if new % 3 == 0 { store.removeAll() } else { store.remove(key, keepsNotes: true) }
                     invalidated.store(new, ordering: .sequentiallyConsistent)
                 case 1, 2:
-                    let generation = store.generation(key)
+                    marks[thread].store(false, ordering: .sequentiallyConsistent)
                     let seen = version.load(ordering: .sequentiallyConsistent)
                     guard let response = cache.response(10, date: Int64(seen)) else { continue }
-                    _ = store.store(response, under: key, generation: generation, requestTime: Sample.never)
+                    _ = store.store(response, under: key, requestTime: Sample.never) {
+                        marks[thread].load(ordering: .relaxed)
+                    }
                 default:
                     let least = invalidated.load(ordering: .sequentiallyConsistent)
                     guard let resource = store.resource(key) else { continue }

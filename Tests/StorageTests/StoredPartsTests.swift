@@ -37,11 +37,11 @@ import Testing
     @discardableResult
     private func store(
         _ response: StoredResponse, bringing range: Range<Int>? = nil, requestTime: Int64 = .max,
-        generation: Generation? = nil
+        unless wasInvalidated: () -> Bool = { false }
     ) -> StoreOutcome {
         cache.store.storeParts(
             response, bringing: range ?? response.parts?.runs[0].range ?? 0..<0, under: cache.key("k"),
-            generation: generation ?? cache.generation("k"), requestTime: Moment(monotonic: requestTime, wall: 0))
+            requestTime: Moment(monotonic: requestTime, wall: 0), unless: wasInvalidated)
     }
 
     private func stored(_ fields: [(String, String)] = []) -> StoredResponse? {
@@ -164,13 +164,12 @@ import Testing
         }
     }
 
-    @Test func `invalidation, removal and the generation are for parts too`() throws {
+    @Test func `invalidation and removal concern parts, too`() throws {
         store(try part(0..<10))
-        let generation = cache.generation("k")
         #expect(stored() != nil)
         cache.invalidate("k")
         #expect(stored() == nil)
-        #expect(try store(part(0..<10), generation: generation) == .outdated)
+        #expect(try store(part(0..<10), unless: { true }) == .outdated)
         store(try part(0..<10))
         #expect(cache.remove("k") == 1 && cache.resource("k") == nil)
         store(try part(0..<10))
@@ -186,8 +185,7 @@ import Testing
         store(try part(20..<30, vary: [("Accept", "y")]))
         let former = try #require(stored([("Accept", "x")]))
         let new = try part(0..<10, vary: [("Accept", "y")])
-        let outcome = cache.store.freshen(
-            former, by: new, under: cache.key("k"), generation: cache.generation("k"), isConfirmed: true)
+        let outcome = cache.store.freshen(former, by: new, under: cache.key("k"), isConfirmed: true)
         #expect(outcome == .stored && ranges([("Accept", "y")]) == [0..<10])
         #expect(cache.resource("k")?.partialResponses.count == 1)
         cache.store.removeAll()
@@ -207,8 +205,7 @@ import Testing
             guard cache.store.makeRoom(bytes: 100_000) else { continue }
             let response = try part(0..<100_000, of: 1_000_000)
             _ = cache.store.storeParts(
-                response, bringing: 0..<100_000, under: cache.key(key), generation: cache.generation(key),
-                requestTime: Sample.never)
+                response, bringing: 0..<100_000, under: cache.key(key), requestTime: Sample.never, unless: { false })
         }
         #expect(cache.budget.used <= cache.budget.limit)
         #expect(cache.store.numbers.evictedFromSmall + cache.store.numbers.evictedFromMain > 200)

@@ -75,7 +75,7 @@ struct Hit {
         }
         for key in keys {
             guard let response = Self.response(budget, now) else { return }
-            let outcome = store.store(response, under: key, generation: store.generation(key), requestTime: now)
+            let outcome = store.store(response, under: key, requestTime: now, unless: { false })
             precondition(outcome == .stored)
         }
         var parser = RequestHeadParser(limits: Self.limits)

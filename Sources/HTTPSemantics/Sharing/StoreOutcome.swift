@@ -1,7 +1,7 @@
 /// The outcome of storing a response, or of freshening a stored one.
 public enum StoreOutcome: UInt8, Sendable, CaseIterable {
     case stored
-    /// The key was invalidated or purged since the fetch began, or a more recent response is stored.
+    /// The fetch was invalidated or purged since it began, or a more recent response is stored.
     case outdated
     /// Larger than the largest response that may be stored.
     case tooLarge

@@ -27,12 +27,14 @@ struct Announcement {
     /// Announces the response of a fetch that others may join. Before any client gets the response: a later request
     /// must find the operation where it looks, or find a marker that it may not have the response.
     /// - Parameter keepsWhole: whether the body is kept whole.
-    func announce(_ fetched: FetchedResponse, by operation: FetchOperation, keepsWhole: Bool) {
+    /// - Returns: whether the operation is found by the key that the response belongs under.
+    func announce(_ fetched: FetchedResponse, by operation: FetchOperation, keepsWhole: Bool) -> Bool {
         let (response, sharing) = (fetched.response, fetched.sharing)
         let separates = response.facts.contains(.separatesRequests)
         let isRemembered = separates && sharing.isForSeveral && tellsOthersApart(operation)
         // A status that concerns one request says nothing of how the requests for its key are told apart.
-        if sharing.isForSeveral || !response.facts.status.concernsRequest {
+        let hasAlias = sharing.isForSeveral || !response.facts.status.concernsRequest
+        if hasAlias {
             addAlias(for: response, of: operation, separates: isRemembered)
             noteContradiction()
         }
@@ -46,6 +48,7 @@ struct Announcement {
         if !sharing.isForLateJoiners { operation.close() }
         // A response to HEAD says nothing of the response to GET, which has the same key.
         if sharing.isForLateJoiners, method != .head { forgetMarkers(after: fetched, keepsWhole: keepsWhole) }
+        return hasAlias
     }
 
     /// Notes what later requests learn from the response of a fetch that is for its leader alone.
@@ -142,11 +145,12 @@ extension FetchPlan {
 }
 
 extension FetchOperation {
-    /// Closes the operation after an invalidation that could not find it: one from before its key was chosen, one of
-    /// the response's own key before the delivery, or one of its groups before its head named them.
+    /// Closes the operation after an invalidation that could not find it: one of the response's own key before the
+    /// delivery, or one of its groups before its head named them.
     nonisolated func closeIfInvalidated(_ placement: Placement, _ response: StoredResponse, _ shared: SharedState) {
-        if response.groups != nil, shared.groups.haveInvalidated(response, of: work.value.request.authority) { close() }
-        if placement.wasInvalidatedElsewhere(in: shared.store) { close() }
+        let request = work.value.request
+        if response.groups != nil, shared.groups.haveInvalidated(response, of: request.authority) { close() }
+        if placement.wasInvalidated(self, for: request, in: shared.variations) { invalidate() }
     }
 
     /// The waiters begin to read one after another, on loops of their own. The beginning of a body that is not kept
@@ -160,4 +164,17 @@ extension FetchOperation {
 extension Placement {
     /// The key under which the response belongs.
     func storeKey(of request: ClientRequest) -> CacheKey { otherKey ?? request.key }
+
+    /// Whether an invalidation concerns the response of `operation`: the fetch may neither store it nor share it with
+    /// later requests. See `SharedState.invalidate`. Called under the lock of a shard of the store, too.
+    func wasInvalidated(_ operation: FetchOperation?, for request: ClientRequest, in variations: SearchVariations)
+        -> Bool
+    {
+        guard let operation else { return true }
+        if operation.wasInvalidated { return true }
+        // An invalidation finds no operation that was cancelled, and none by a key that it does not have yet.
+        guard operation.hasEnded || (otherKey != nil && !isFoundByOtherKey) else { return false }
+        let sent = request.sentKey.bytes
+        return variations.wasInvalidated(sent.span, since: formerInvalidations)
+    }
 }

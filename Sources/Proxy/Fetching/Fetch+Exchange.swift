@@ -144,10 +144,11 @@ extension Fetch: ExchangeHandler {
             operation.interims.end()
             // Before the operation can be found under another key.
             operation.closeIfInvalidated(placement, response, worker.shared)
-            Announcement(of: self).announce(fetched, by: operation, keepsWhole: isWhole)
+            let hasAlias = Announcement(of: self).announce(fetched, by: operation, keepsWhole: isWhole)
             if !isWhole { operation.close() }
             deliver(fetched)
             operation.closeIfInvalidated(placement, response, worker.shared)
+            if hasAlias { placement.noteFoundByOtherKey() }
             if !isWhole { operation.pinBeginning(of: response, until: worker.shared.callbacks) }
         }
         decideWhetherToGoOn()

@@ -54,7 +54,7 @@ protocol FetchLeader: AnyObject {
 /// | --- | --- |
 /// | the request that the origin gets | `FetchRequestWriter` |
 /// | the action on a response's head | `HeadHandling`, by `HeadDecision`, `Revalidation` and `PartialResponse` |
-/// | the key that the response belongs under, and whether that was invalidated | `Placement` |
+/// | the key that the response belongs under | `Placement` |
 /// | how later requests find the response, or that they cannot share it | `Announcement` |
 /// | how much of the body is kept by now, and why its origin is held back | `ArrivingBody` |
 /// | how the response is stored | `ResponseStoring` |
@@ -87,7 +87,7 @@ final class Fetch: DeadlineTarget {
     private(set) var operation: FetchOperation?
     var exchange: Exchange?
     private(set) var sentAt: Moment
-    var placement: Placement
+    var placement = Placement()
     /// The response, from its head to the end of its body. The waiters have it, unless it awaits memory.
     var fetched: FetchedResponse?
     /// The response whose fields a part is stored with, if not its own (`PartialResponse.keeper`).
@@ -129,7 +129,6 @@ final class Fetch: DeadlineTarget {
         self.worker = copy worker
         recipients = plan.isShared ? .waiters : .leader(.waiting, isDispensable: false)
         sentAt = arrival.time
-        placement = Placement(self.worker.generations(for: self.request))
         super.init()
     }
 
@@ -158,6 +157,7 @@ final class Fetch: DeadlineTarget {
     /// exchange ends by itself and the connection is used again.
     func ask(_ conditions: FetchRequestWriter.Conditions = .storedAndClients) {
         sentAt = worker.moment
+        placement.formerInvalidations = worker.variations.invalidations
         var conditions = conditions
         var writer = FetchRequestWriter(
             settings: worker.loopSettings, arrival: arrival, awaitsContinue: awaitsContinue, hasLeader: leader != nil)

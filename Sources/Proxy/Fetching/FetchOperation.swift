@@ -22,6 +22,7 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     /// The request that led.
     private nonisolated let leader: ClientRequest
     private nonisolated let joinedByUnlike = Atomic(false)
+    private nonisolated let invalidated = Atomic(false)
 
     nonisolated init(
         number: UInt64, leader: ClientRequest, plan: FetchPlan, made: Int64, work: consuming LoopOwned<Fetch>
@@ -38,6 +39,16 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
 
     /// Whether a request that does not match the leader's has joined, as far as this loop has heard.
     nonisolated var wasJoinedByUnlike: Bool { joinedByUnlike.load(ordering: .relaxed) }
+
+    /// Whether the URL of the response was invalidated or purged since the fetch began: then the response is not
+    /// stored.
+    nonisolated var wasInvalidated: Bool { invalidated.load(ordering: .relaxed) }
+
+    /// Marks the operation as invalidated: its response goes only to the requests that have joined. Any loop.
+    nonisolated func invalidate() {
+        invalidated.store(true, ordering: .relaxed)
+        close()
+    }
 
     /// Notes that `request` has joined. Called on any loop.
     nonisolated func noteJoin(of request: borrowing ClientRequest) {

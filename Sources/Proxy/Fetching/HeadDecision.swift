@@ -53,11 +53,11 @@ struct HeadDecision {
     ///   - hasPassCookie: whether the request goes past the cache because of one of its cookies.
     ///   - objectLimit: the largest object that may be stored, in bytes.
     ///   - isOutdated: whether one of the response's groups was invalidated.
-    ///   - wasInvalidated: whether the key of the fetch was invalidated. Evaluated last: it takes a lock.
+    ///   - wasInvalidated: whether the key of the fetch was invalidated.
     static func on(
         _ facts: ResponseFacts, _ fields: FieldView, length: Int?, part: ReceivedPart? = nil,
         for request: ClientRequest, _ plan: FetchPlan, _ policy: CachingPolicy, hasPassCookie: Bool, objectLimit: Int,
-        isOutdated: Bool, wasInvalidated: @autoclosure () -> Bool
+        isOutdated: Bool, wasInvalidated: Bool
     ) -> HeadDecision {
         let length = part?.range.count ?? length
         // If the length is not announced, only the size of the head is known.
@@ -72,7 +72,7 @@ struct HeadDecision {
             : reasonNotToStore(facts, fields, part, for: request, asked, plan, policy)
         if notStored == nil, isTooLarge { notStored = .tooLarge }
         // The store would refuse the response anyway, but a client that is told that it is stored might rely on that.
-        if notStored == nil, wasInvalidated() { notStored = .outdated }
+        if notStored == nil, wasInvalidated { notStored = .outdated }
         return HeadDecision(
             sharing: sharing, notStored: notStored, contentLength: length, part: part, isTooLarge: isTooLarge,
             keeping: notStored == nil ? .stored : isTooLarge ? .window : keepingUnstored(sharing))

@@ -83,10 +83,8 @@ struct HeadHandling {
         if status == .notModified, !plan.isPass { return actionOnNotModified(head) }
         if status.isServerError, let action = standIn(on: .status(status), status: status) { return action }
         if let range = plan.range, let action = actionOnPart(head, of: range) { return action }
-        if Invalidation.applies(method: method, status: status),
-            let next = worker.invalidate(request, answeredBy: head.fields, status: status, after: placement.generation)
-        {
-            placement.moveOn(to: next)
+        if Invalidation.applies(method: method, status: status) {
+            worker.invalidate(request, answeredBy: head.fields, status: status, except: operation)
         }
         // Read once and passed on: the value is large.
         let policy = policy
@@ -114,8 +112,7 @@ struct HeadHandling {
     /// The rules for applying the origin's answer to the stored responses.
     private var revalidation: Revalidation {
         Revalidation(
-            request: request, plan: plan, requestTime: requestTime, generation: placement.generation,
-            hasPassCookie: hasPassCookie, store: worker.shared.store, recorder: worker.recorder)
+            request: request, plan: plan, requestTime: requestTime, hasPassCookie: hasPassCookie, store: worker.shared.store, recorder: worker.recorder)
     }
 
     /// Handles a 304 to our own conditions.
@@ -275,18 +272,18 @@ struct HeadHandling {
             part: part, for: request, plan, policy, hasPassCookie: hasPassCookie,
             objectLimit: worker.storage.objectLimit,
             isOutdated: isOutdated(groups),
-            wasInvalidated: worker.shared.store.wasInvalidated(request.key, since: placement.generation))
+            wasInvalidated: wasInvalidated)
         // False of nearly all responses.
-        if fields.contains(.noVarySearch) || request.isUnderVariation,
-            let reason = placement.chooseStoreKey(
-                by: fields, for: request, willBeStored: decision.willBeStored, in: worker.shared.store,
-                worker.shared.variations, worker.keys)
-        {
-            decision.forbidStoring(because: reason)
+        if fields.contains(.noVarySearch) || request.isUnderVariation {
+            placement.chooseStoreKey(
+                by: fields, for: request, willBeStored: decision.willBeStored, in: worker.variations, worker.keys)
+            if placement.otherKey != nil, wasInvalidated { decision.forbidStoring(because: .outdated) }
         }
         decision.isToldStored = isSureToBeStored(decision)
         return decision
     }
+
+    private var wasInvalidated: Bool { placement.wasInvalidated(operation, for: request, in: worker.variations) }
 
     /// Whether one of the response's groups was invalidated since the origin was asked (RFC 9875 §3).
     private func isOutdated(_ groups: CacheGroups?) -> Bool {

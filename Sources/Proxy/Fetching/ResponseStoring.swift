@@ -14,7 +14,9 @@ struct ResponseStoring {
     let requestTime: Moment
     /// The response whose fields a part is stored with, if not its own.
     let partKeeper: StoredResponse?
+    let operation: FetchOperation?
     let responses: ResponseStore
+    let variations: SearchVariations
     let budget: MemoryBudget
     let recorder: Recorder
 
@@ -29,12 +31,15 @@ struct ResponseStoring {
         placement = fetch.placement
         requestTime = fetch.sentAt
         partKeeper = fetch.partKeeper
+        operation = fetch.operation
         (responses, budget) = (fetch.worker.shared.store, fetch.worker.shared.budget)
+        variations = fetch.worker.variations
         recorder = fetch.worker.recorder
     }
 
     private var method: Method { plan.method(for: request) }
     private var storeKey: CacheKey { placement.storeKey(of: request) }
+    private var wasInvalidated: Bool { placement.wasInvalidated(operation, for: request, in: variations) }
 
     /// Stores the response, whose body has ended.
     /// - Parameter waiterCount: how many clients wait for the fetch, or read its response.
@@ -42,15 +47,14 @@ struct ResponseStoring {
         let response = fetched.response
         if let part = fetched.decision.part { return store(part: part.range, of: part.length, from: response) }
         let outcome = responses.store(
-            response, under: storeKey, generation: placement.storeGeneration, requestTime: requestTime,
-            popularity: max(0, waiterCount - 1))
+            response, under: storeKey, requestTime: requestTime, popularity: max(0, waiterCount - 1),
+            unless: { wasInvalidated })
         recorder.count(outcome)
         guard outcome == .stored else { return }
         dropFormer()
         if method == .get, plan.stored != nil, placement.otherKey == nil {
             Revalidation(
-                request: request, plan: plan, requestTime: requestTime, generation: placement.generation,
-                hasPassCookie: false, store: responses, recorder: recorder
+                request: request, plan: plan, requestTime: requestTime, hasPassCookie: false, store: responses, recorder: recorder
             ).dropVariants(before: response)
         }
     }
@@ -84,8 +88,7 @@ struct ResponseStoring {
             groups: keeper.groups)
         recorder.count(
             responses.storeParts(
-                stored, bringing: range, under: storeKey, generation: placement.storeGeneration,
-                requestTime: requestTime))
+                stored, bringing: range, under: storeKey, requestTime: requestTime, unless: { wasInvalidated }))
     }
 
     /// A response stored under the URL's own key is older than the one now stored for this URL and others, but look-ups
@@ -94,6 +97,6 @@ struct ResponseStoring {
         guard placement.otherKey != nil || request.isUnderVariation, storeKey != request.sentKey,
             let former = responses.resource(request.sentKey), former.count > 0
         else { return }
-        responses.invalidate(request.sentKey)
+        responses.remove(request.sentKey, keepsNotes: true)
     }
 }

@@ -12,8 +12,6 @@ struct Revalidation {
     let plan: FetchPlan
     /// When the origin was asked.
     let requestTime: Moment
-    /// The generation of the request's key, from before the request to the origin.
-    let generation: Generation
     /// Whether the request goes past the cache because of one of its cookies: then its answer changes no stored
     /// response.
     let hasPassCookie: Bool
@@ -164,7 +162,7 @@ struct Revalidation {
     private func restate(_ former: StoredResponse, _ facts: ResponseFacts) -> StoreOutcome {
         let outcome = store.freshen(
             former, by: former.with(head: former.head, facts: facts, groups: former.groups), under: request.key,
-            generation: generation, isConfirmed: false)
+            isConfirmed: false)
         // Dropping the response is better than using it by facts that no longer hold.
         if outcome == .noRoom { store.drop(former, of: request.key) }
         return outcome
@@ -197,7 +195,7 @@ struct Revalidation {
     private func replace(_ old: StoredResponse, by new: StoredResponse, isConfirmed: Bool) -> Bool {
         guard new.facts.speaksForOthers(than: request), !hasPassCookie else { return false }
         guard Placement.staysUnderItsKey(new, for: request) else {
-            store.invalidate(request.key)
+            store.remove(request.key, keepsNotes: true)
             return false
         }
         guard mayStay(new.facts) else {
@@ -209,8 +207,7 @@ struct Revalidation {
             if !old.facts.contains(.separatesRequests) { forbidStaleUse(of: old) }
             return false
         }
-        let outcome = store.freshen(
-            old, by: new, under: request.key, generation: generation, isConfirmed: isConfirmed)
+        let outcome = store.freshen(old, by: new, under: request.key, isConfirmed: isConfirmed)
         recorder.count(outcome)
         return outcome == .stored
     }

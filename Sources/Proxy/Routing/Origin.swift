@@ -50,9 +50,27 @@ final class Origin: Sendable {
     /// Bounds `failingSince`: addresses of a server change, and some may never respond again.
     private static let mostTold = 10_000
 
-    // A closed fetch continues for the requests that wait for it, but no further request joins it.
+    // MARK: Invalidation
+
+    /// Marks the fetches for this key, and the fetches whose responses belong under it, as invalidated. Examines only
+    /// the fetches in the key's group, since it is called for unsafe requests, on a worker's loop.
+    /// - Parameter own: the fetch whose response causes the invalidation.
+    func invalidateFetches(of key: CacheKey, except own: FetchOperation?) {
+        for case let fetch as FetchOperation in fetches.operations(inGroup: key.group) where fetch !== own {
+            fetch.invalidate()
+        }
+    }
+
+    /// Marks the fetches for keys that `isMeant` accepts. Examines all fetches in flight.
+    func invalidateFetches(where isMeant: (CacheKey) -> Bool) {
+        for case let fetch as FetchOperation in fetches.operations
+        where isMeant(fetch.key.primary) || fetch.value.map({ isMeant($0.key) }) ?? false {
+            fetch.invalidate()
+        }
+    }
 
     /// Closes the fetches that have a response in a cache group that was invalidated since the response was requested.
+    /// Such a response may be stored: the store's look-ups ask `GroupInvalidations`.
     func closeFetches(outdatedBy groups: GroupInvalidations, of authority: String) {
         for case let fetch as FetchOperation in fetches.operations {
             guard let fetched = fetch.value, fetched.response.groups != nil, fetched.leader.authority == authority
@@ -60,18 +78,17 @@ final class Origin: Sendable {
             if groups.haveInvalidated(fetched.response, of: authority) { fetch.close() }
         }
     }
+}
 
-    /// Closes the fetches for keys that `isMeant` accepts. Examines all fetches in flight.
-    func closeFetches(where isMeant: (CacheKey) -> Bool) { close(fetches.operations, where: isMeant) }
-
-    /// Closes the fetches for this key. Examines only the fetches in the key's group, since it is called for unsafe
-    /// requests, on a worker's loop.
-    func closeFetches(of key: CacheKey) { close(fetches.operations(inGroup: key.group)) { $0 == key } }
-
-    private func close(_ operations: [AnyOperation], where isMeant: (CacheKey) -> Bool) {
-        for case let fetch as FetchOperation in operations
-        where isMeant(fetch.key.primary) || fetch.value.map({ isMeant($0.key) }) ?? false {
-            fetch.close()
+extension FetchPlan {
+    /// The group by which invalidations find a fetch for `request` alone; `nil` if its response is never stored.
+    /// Fetches for several requests have their group from their key.
+    func group(ofFetchFor request: ClientRequest) -> Int? {
+        guard request.route.isCached else { return nil }
+        switch request.method {
+        case .get: return key.primary.group
+        case .post: return request.route.policy.storesPostAnswers ? key.primary.group : nil
+        case .head, .put, .delete, .connect, .options, .trace, .patch, .otherSafe, .otherIdempotent, .other: return nil
         }
     }
 }

@@ -29,43 +29,18 @@ extension ProxyServer {
             let fields = url.fields
             let route = loopSettings.route(url.head, fields.view)
             url.write(to: writer, route.key)
-            let key = writer.key()
-            // The URL's own key first: see `Worker.invalidate`.
-            removed += remove(key)
-            let sent = key.bytes
-            shared.variations.noteInvalidation(of: sent.span)
-            let variations = shared.variations.all(for: sent.span).map { writer.key(key, under: $0) }
-            for key in variations { removed += remove(key) }
+            let (keys, dropped) = shared.invalidate(writer.key(), using: writer, keepsNotes: false)
+            removed += dropped
             // This URL has one key for each set of values of the fields and cookies in the route's key.
-            if route.key.dividesByFields { for key in [key] + variations { others.add(urlOf: key) } }
+            if route.key.dividesByFields { for key in keys { others.add(urlOf: key) } }
         }
         guard !others.isEmpty else { return completion(removed) }
-        // Before the walk: a fetch stores its response before it ends, so that its key is found here or by the walk. A
-        // fetch that begins from now on sends its request after the purge, so its response may be stored.
-        for key in fetchedKeys(where: others.contains) { removed += shared.store.remove(key) }
-        for origin in origins { origin.closeFetches(where: others.contains) }
-        // This invalidates more than the URLs below the prefixes, which costs at most a fetch.
-        if !prefixes.isEmpty { shared.variations.noteInvalidationOfAll() }
+        // Before the walk. A fetch that begins from now on sends its request after the purge, so its response may be
+        // stored.
+        shared.invalidateFetches(where: others.contains)
         walk(.init(), removed: removed, completion) { [store = shared.store, others] walk in
             store.remove(along: &walk, where: others.contains)
         }
-    }
-
-    /// The store first: see `Worker.invalidateWhatElse`.
-    private func remove(_ key: CacheKey) -> Int {
-        let removed = shared.store.remove(key)
-        for origin in origins { origin.closeFetches(of: key) }
-        return removed
-    }
-
-    /// The keys of the fetches in flight that `isWanted` accepts.
-    private func fetchedKeys(where isWanted: (CacheKey) -> Bool) -> Set<CacheKey> {
-        var keys: Set<CacheKey> = []
-        for case let fetch as FetchOperation in origins.flatMap(\.fetches.operations) {
-            if isWanted(fetch.key.primary) { keys.insert(fetch.key.primary) }
-            if let key = fetch.value?.key, isWanted(key) { keys.insert(key) }
-        }
-        return keys
     }
 
     /// Continues to the end of the walk. The loop does other work between two steps.
@@ -86,12 +61,13 @@ extension ProxyServer {
     /// - Parameter completion: called on the loop with the number of responses removed; not called if the loop ends
     ///   before.
     package func purgeAll(completion: @escaping (Int) -> Void) {
-        let store = shared.store
+        // All fetches are marked in this turn, and again before each further step.
+        func step(_ walk: inout ResponseStore.Walk) -> Int? {
+            shared.invalidateFetches { _ in true }
+            return shared.store.removeAll(along: &walk)
+        }
         var start = ResponseStore.Walk()
-        // From this step on no fetch that has begun is stored: see `remove`.
-        let removed = store.removeAll(along: &start) ?? 0
-        shared.variations.noteInvalidationOfAll()
-        for origin in origins { origin.closeFetches { _ in true } }
-        walk(start, removed: removed, completion) { store.removeAll(along: &$0) }
+        let removed = step(&start) ?? 0
+        walk(start, removed: removed, completion, by: step)
     }
 }

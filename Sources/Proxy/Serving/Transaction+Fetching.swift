@@ -30,7 +30,8 @@ extension Transaction {
             // The fetch delivers directly (`FetchLeader`).
             let nobody: Waiter<FetchedResponse>? = nil
             let operation = worker.makeFetch(request, arrival, plan, leader: self, content: content.takeAhead())
-            return enqueued(fetches.enqueueAlone(operation, waiter: nobody), .alone)
+            return enqueued(
+                fetches.enqueueAlone(operation, waiter: nobody, group: plan.group(ofFetchFor: request)), .alone)
         }
         let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
         let waiter = waiter(bound)

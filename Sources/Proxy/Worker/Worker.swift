@@ -124,17 +124,6 @@ final class Worker {
     /// Whether no new fetch begins until some of the bodies in use are done.
     var isOverloaded: Bool { @inline(never) get { shared.isOverloaded } }
 
-    /// The generations of all keys under which the response might be stored, taken before the request is sent to the
-    /// origin.
-    @inline(never)
-    func generations(for request: ClientRequest) -> (ofKey: Generation, ofSentKey: Generation, ofPath: InvalidationMark)
-    {
-        let generation = store.generation(request.key)
-        return (
-            generation, request.isUnderVariation ? store.generation(request.sentKey) : generation,
-            variations.invalidations(of: request.sentKey.bytes)
-        )
-    }
 
     /// Serves the transaction when all sockets that are ready have been read.
     @inline(never)
