@@ -271,8 +271,8 @@ open class AnyOperation {
     }
 
     /// Counts waiters that could not be served with the value, for `OperationQueueSnapshot.released`: for a waiter that
-    /// stands for several callers (`CoalescibleOperation.join(behind:)`) and itself finds that the value does not serve
-    /// one of them. Any thread.
+    /// stands for several callers (`CoalescibleOperation.join(on:accepts:waiter:)`) and itself finds that the value does
+    /// not serve one of them. Any thread.
     public nonisolated final func countReleased(_ count: Int = 1) {
         state.withLock { $0.enrolment?.counters }?.released.count(count)
     }

@@ -21,26 +21,32 @@ struct Audience<Value: Sendable>: Sendable {
     struct Seat: Sendable {
         /// The waiter; `nil` once it was served and is a follower.
         @usableFromInline var waiter: Waiter<Value>?
-        /// The number of further callers that share the seat (see `join(behind:)`).
-        @usableFromInline var behind: UInt32 = 0
+        /// The queue whose callers share the seat; `nil` for the seat of one waiter.
+        @usableFromInline let queue: ObjectIdentifier?
+        /// The number of callers that the seat counts for.
+        @usableFromInline var callers: UInt32 = 1
 
         @inlinable
-        init(_ waiter: consuming Waiter<Value>?) { self.waiter = waiter }
+        init(_ waiter: consuming Waiter<Value>?, sharedOn queue: ObjectIdentifier? = nil) {
+            self.waiter = waiter
+            self.queue = queue
+        }
     }
 
     @usableFromInline var phase = Phase.gathering
     @usableFromInline var isClosed = false
     @usableFromInline var seats = SlotList<Seat>()
-    /// The sum of `Seat.behind` over all seats.
-    @usableFromInline var behind = 0
+    /// The number of waiters and followers: the callers of all seats and those at home.
+    @usableFromInline var count = 0
+    /// The queue whose callers have no seat: the operation's own work tells them.
+    @usableFromInline let home: ObjectIdentifier?
+    /// The number of callers on that queue.
+    @usableFromInline var callersAtHome = 0
     @usableFromInline var limit = Int.max
     @usableFromInline var lastLeavePolicy = LastLeavePolicy.goOn
 
     @inlinable
-    init() {}
-
-    /// The number of waiters and followers. Every caller that shares a seat is counted.
-    @inlinable var count: Int { seats.count + behind }
+    init(home: ObjectIdentifier? = nil) { self.home = home }
 
     @usableFromInline
     enum Join: Sendable {
@@ -62,25 +68,64 @@ struct Audience<Value: Sendable>: Sendable {
             if isClosed, !leads { return .refused(.closed) }
             guard let waiter else { return .joined(.none) }
             if count >= limit, !leads { return .refused(.full) }
+            count += 1
             return .joined(seats.append(Seat(waiter)))
         case .delivered(let value):
             if isClosed, !leads { return .refused(.closed) }
             guard let waiter else { return .joined(.none) }
             if !leads, !waiter.takes(value) { return .refused(.notAccepted) }
             if count >= limit, !leads { return .refused(.full) }
+            count += 1
             return .late(seats.append(Seat(nil)), value)
         }
     }
 
-    /// Lets one more caller share a seat whose waiter still waits. False if that stay has ended, or if no waiter is let
-    /// in.
+    /// Lets in one more caller of `queue`, where all callers share one seat, or have none if the queue is the
+    /// operation's home.
+    /// - Parameters:
+    ///   - leads: as in `join`.
+    ///   - accepts: whether a value that is there already may serve the caller.
+    ///   - waiter: makes the waiter of the seat; called only for the first caller, and only if there is no value yet.
     @inlinable
-    mutating func join(behind token: SlotToken) -> Bool {
-        guard case .gathering = phase, !isClosed, count < limit else { return false }
-        // In this phase every seat has a waiter.
-        let isThere = seats.update(token) { $0?.behind += 1 }
-        if isThere { behind += 1 }
-        return isThere
+    mutating func join(
+        on queue: ObjectIdentifier, leads: Bool = false, accepts: (Value) -> Bool, waiter: () -> Waiter<Value>
+    ) -> Join {
+        let late: Value?
+        switch phase {
+        case .ended:
+            return .refused(.finished)
+        case .gathering:
+            if isClosed, !leads { return .refused(.closed) }
+            late = nil
+        case .delivered(let value):
+            if isClosed, !leads { return .refused(.closed) }
+            if !leads, !accepts(value) { return .refused(.notAccepted) }
+            late = value
+        }
+        if count >= limit, !leads { return .refused(.full) }
+        count += 1
+        let token: SlotToken
+        if queue == home {
+            callersAtHome += 1
+            token = .home
+        } else if let shared = seats.token(where: { $0.queue == queue }) {
+            seats.update(shared) { $0?.callers += 1 }
+            token = shared
+        } else {
+            token = seats.append(Seat(late == nil ? waiter() : nil, sharedOn: queue))
+        }
+        return late.map { .late(token, $0) } ?? .joined(token)
+    }
+
+    /// Lets in the only caller that there will ever be, at home. False if there is a value already, or if the operation
+    /// has ended.
+    @inlinable
+    mutating func joinAloneAtHome() -> Bool {
+        guard case .gathering = phase else { return false }
+        isClosed = true
+        count += 1
+        callersAtHome += 1
+        return true
     }
 
     /// Lets in the only waiter that there will ever be. `nil` if there is a value already, or if the operation has
@@ -90,6 +135,7 @@ struct Audience<Value: Sendable>: Sendable {
         guard case .gathering = phase else { return nil }
         isClosed = true
         guard let waiter else { return SlotToken.none }
+        count += 1
         return seats.append(Seat(waiter))
     }
 
@@ -114,17 +160,17 @@ struct Audience<Value: Sendable>: Sendable {
         var callbacks = Callbacks<Value>()
         var gone = 0
         seats.update { seat in
-            guard let others = seat?.behind, let waiter = seat?.waiter.take() else { return }
+            guard let callers = seat?.callers, let waiter = seat?.waiter.take() else { return }
             let isServed = waiter.takes(value)
             if !isServed {
-                gone += Int(others)
+                gone += Int(callers)
                 seat = nil
             }
             callbacks.append(
                 Callback(waiter, isServed ? .success(value) : .failure(.released)),
-                released: isServed ? 0 : 1 + Int(others))
+                released: isServed ? 0 : Int(callers))
         }
-        behind -= gone
+        count -= gone
         return callbacks
     }
 
@@ -141,38 +187,45 @@ struct Audience<Value: Sendable>: Sendable {
             case tellAndCancel
         }
 
+        /// The seat, if its last caller has left.
         @usableFromInline let seat: Seat?
         @usableFromInline let wasWaiting: Bool
         @usableFromInline let next: Next
 
         @inlinable
-        init(seat: consuming Seat, next: Next) {
-            wasWaiting = seat.waiter != nil
+        init(seat: consuming Seat?, wasWaiting: Bool, next: Next) {
+            self.wasWaiting = wasWaiting
             self.seat = consume seat
             self.next = next
         }
-
-        /// The departure of one of several callers that share a seat.
-        @inlinable
-        init(wasWaiting: Bool) {
-            seat = nil
-            self.wasWaiting = wasWaiting
-            next = .goOn
-        }
     }
 
-    /// Ends the stay that `token` names; `nil` if there is no such stay.
+    /// Ends the stay that `token` names, or that of one of the callers that share the token; `nil` if there is no such
+    /// stay.
     @inlinable
     mutating func leave(_ token: SlotToken) -> Departure? {
-        if behind > 0, let departure = leaveShared(token) { return departure }
-        guard let seat = seats.remove(token) else { return nil }
-        guard seats.isEmpty else { return Departure(seat: seat, next: .goOn) }
+        var (wasWaiting, isLast) = (!hasValue, false)
+        var seat: Seat?
+        if token == .home {
+            guard callersAtHome > 0 else { return nil }
+            callersAtHome -= 1
+        } else {
+            let isThere = seats.update(token) { seat in
+                wasWaiting = seat?.waiter != nil
+                isLast = seat?.callers == 1
+                if !isLast { seat?.callers -= 1 }
+            }
+            guard isThere else { return nil }
+            if isLast { seat = seats.remove(token) }
+        }
+        count -= 1
+        guard count == 0 else { return Departure(seat: seat, wasWaiting: wasWaiting, next: .goOn) }
         switch lastLeavePolicy {
         case .goOn:
-            return Departure(seat: seat, next: .tell)
+            return Departure(seat: seat, wasWaiting: wasWaiting, next: .tell)
         case .cancel:
             finishPhase()
-            return Departure(seat: seat, next: .tellAndCancel)
+            return Departure(seat: seat, wasWaiting: wasWaiting, next: .tellAndCancel)
         }
     }
 
@@ -186,23 +239,10 @@ struct Audience<Value: Sendable>: Sendable {
         }
     }
 
-    /// Ends the stay of one of several callers that share a seat; `nil` if the seat is not shared.
-    @inlinable
-    mutating func leaveShared(_ token: SlotToken) -> Departure? {
-        var departure: Departure?
-        seats.update(token) { seat in
-            guard let others = seat?.behind, others > 0 else { return }
-            seat?.behind = others - 1
-            departure = Departure(wasWaiting: seat?.waiter != nil)
-        }
-        if departure != nil { behind -= 1 }
-        return departure
-    }
-
     /// Ends the audience if it is empty: from then on no waiter is let in. True if this call ended it.
     @inlinable
     mutating func endIfEmpty() -> Bool {
-        guard seats.isEmpty else { return false }
+        guard count == 0 else { return false }
         switch phase {
         case .ended: return false
         case .gathering, .delivered:
@@ -231,8 +271,7 @@ struct Audience<Value: Sendable>: Sendable {
         case (.ended, _):
             break
         }
-        seats = SlotList()
-        behind = 0
+        removeAll()
         return callbacks
     }
 
@@ -241,9 +280,14 @@ struct Audience<Value: Sendable>: Sendable {
     mutating func endStream() -> Bool {
         guard hasValue else { return false }
         finishPhase()
-        seats = SlotList()
-        behind = 0
+        removeAll()
         return true
+    }
+
+    @inlinable
+    mutating func removeAll() {
+        seats = SlotList()
+        (count, callersAtHome) = (0, 0)
     }
 
     @inlinable

@@ -21,14 +21,20 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     /// operation has one, it must be the identifier in the call; otherwise it is refused as `.foreign`.
     public nonisolated let identifier: (any Hashable & Sendable)?
 
-    @usableFromInline nonisolated let audience = Protected(Audience<Value>())
+    @usableFromInline nonisolated let audience: Protected<Audience<Value>>
     /// The operation that executes for this one.
     @usableFromInline nonisolated let source = Protected<OperationSource?>(nil)
 
-    /// - Parameter identifier: needed only for `coalesce(operation:)` and `enqueue(operation:)`.
+    /// - Parameters:
+    ///   - identifier: needed only for `coalesce(operation:)` and `enqueue(operation:)`.
+    ///   - home: the queue on which the operation's work runs, if that work tells the callers on this queue itself
+    ///     (`join(on:accepts:waiter:)`).
     @inlinable
-    public nonisolated init(identifier: consuming (any Hashable & Sendable)? = nil) {
+    public nonisolated init(
+        identifier: consuming (any Hashable & Sendable)? = nil, home: (any CallbackQueue)? = nil
+    ) {
         self.identifier = consume identifier
+        audience = Protected(Audience(home: home.map { ObjectIdentifier($0) }))
         super.init()
     }
 
@@ -138,22 +144,37 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
         }
     }
 
-    /// Lets one more caller share the seat of a waiter that still waits: for callers on the same queue that accept the
-    /// same values, so that one waiter can stand for all of them and serve them itself. Each caller counts as a waiter,
-    /// then as a follower. The handler is called once for all of them. Each caller leaves with the same token; the seat
-    /// is given up when the last one leaves.
+    /// Adds one more caller on `queue`, where one waiter stands for all callers and serves them itself. Its handler is
+    /// called once for all of them, with a value that it accepts. Each caller counts as a waiter, then as a follower,
+    /// and leaves with the token that all of them share, once; the seat is given up when the last one leaves.
     ///
-    /// - Returns: false, and nothing changed, if the waiter has its result or the operation accepts no more waiters.
+    /// If `queue` is the operation's home, no handler is called: the operation's work, which runs on that queue, tells
+    /// the callers there of the value and of the end.
+    ///
+    /// - Parameters:
+    ///   - queue: the caller's queue; call this there.
+    ///   - accepts: whether a value that was delivered already may serve this caller. Called under the operation's
+    ///     lock, like `waiter`.
+    ///   - waiter: makes the waiter, on `queue`. Called only for the first caller, and not if the value is there.
+    /// - Returns: the token to leave with, or the reason for a refusal. `late`: the value is there, and no handler is
+    ///   called for this caller.
     @inlinable
-    public nonisolated final func join(behind token: WaiterToken) -> Bool {
-        guard token.operation == ObjectIdentifier(self), audience.withLock({ $0.join(behind: token.seat) }) else {
-            return false
+    public nonisolated final func join(
+        on queue: any CallbackQueue, accepts: (Value) -> Bool, waiter: () -> Waiter<Value>
+    ) -> Joining {
+        switch audience.withLock({ $0.join(on: ObjectIdentifier(queue), accepts: accepts, waiter: waiter) }) {
+        case .joined(let seat):
+            countJoined(late: false)
+            return .joined(token(for: seat), late: false)
+        case .late(let seat, _):
+            countJoined(late: true)
+            return .joined(token(for: seat), late: true)
+        case .refused(let refusal):
+            return .refused(refusal)
         }
-        countJoined(late: false)
-        return true
     }
 
-    /// Ends one stay.
+    /// Ends one stay, or that of one of the callers that share the token.
     ///
     /// - Returns: true if the stay was still waiting: its handler will never be called. False if its callback has run
     ///   or is on its way (the stay merely stops following), or if the token names no stay here.

@@ -74,6 +74,31 @@ extension OperationQueueManager {
         enqueue(identifier, waiter: waiter, priority: priority, unless: { nil }, make: make, prepare: { _ in })
     }
 
+    /// `enqueue` for a caller on `queue`, where one waiter stands for all callers (see
+    /// `CoalescibleOperation.join(on:accepts:waiter:)`). Call this on that queue.
+    ///
+    /// - Parameters:
+    ///   - accepts: whether a value that was delivered already may serve this caller. Called under the shard's lock,
+    ///     like `waiter`.
+    ///   - waiter: makes the waiter for all callers on `queue` at the operation, if this is the first of them.
+    /// - Returns: as `enqueue`; but if the caller is late, no handler is called for it.
+    @inlinable
+    public func enqueue<Op: SharedOperation, Found>(
+        _ identifier: Key, on queue: any CallbackQueue, accepts: (Op.Value) -> Bool, waiter: (Op) -> Waiter<Op.Value>,
+        priority: OperationPriority = .normal, replacesFull: Bool = false, unless: () -> Found?, make: () -> Op
+    ) -> Enqueued<Op, Found> {
+        let name = InFlightName(identifier, ObjectIdentifier(Op.self))
+        let (shard, place) = (shard(for: name.hash), ObjectIdentifier(queue))
+        let decision: Decision<Op, Op.Value, Found> = decide(
+            name, in: shard, priority: priority, replacesFull: replacesFull, unless: unless,
+            join: { operation, leads in
+                operation.shared.audience.withLock {
+                    $0.join(on: place, leads: leads, accepts: accepts) { waiter(operation) }
+                }
+            }, make: make)
+        return carryOut(decision, priority: priority, in: shard)
+    }
+
     /// `enqueue` of an operation together with its dependencies. The dependencies are requested only if a new operation
     /// is needed, after the lock.
     @inlinable
@@ -95,6 +120,21 @@ extension OperationQueueManager {
     public func enqueueAlone<Op, Value>(
         _ operation: Op, waiter: Waiter<Value>?, priority: OperationPriority = .normal, group: Int? = nil
     ) -> Enqueued<Op, Never> where Op: CoalescibleOperation<Value> {
+        enqueueAlone(operation, priority: priority, group: group) { $0.seatAlone(waiter) }
+    }
+
+    /// Starts an operation for its one caller, who is on the operation's home queue.
+    @inlinable
+    public func enqueueAloneAtHome<Op, Value>(
+        _ operation: Op, priority: OperationPriority = .normal, group: Int? = nil
+    ) -> Enqueued<Op, Never> where Op: CoalescibleOperation<Value> {
+        enqueueAlone(operation, priority: priority, group: group) { $0.joinAloneAtHome() ? SlotToken.home : nil }
+    }
+
+    @inlinable
+    func enqueueAlone<Op, Value>(
+        _ operation: Op, priority: OperationPriority, group: Int?, seat: (inout Audience<Value>) -> SlotToken?
+    ) -> Enqueued<Op, Never> where Op: CoalescibleOperation<Value> {
         guard gate.admit() else {
             shards[0].counters.refused.count()
             return .refused(.queueFull, by: nil)
@@ -108,7 +148,7 @@ extension OperationQueueManager {
             counters.refused.count()
             return .refused(.foreign, by: operation)
         }
-        guard let seat = operation.audience.withLock({ $0.seatAlone(waiter) }) else {
+        guard let seat = operation.audience.withLock(seat) else {
             // Another holder of the operation cancelled it before this call, or delivered a value that no caller had
             // asked for.
             operation.cancel()
@@ -135,27 +175,49 @@ extension OperationQueueManager {
     ) -> Enqueued<Op, Found> {
         let name = InFlightName(identifier, ObjectIdentifier(Op.self))
         let shard = shard(for: name.hash)
-        let decision = shard.table.withLock { table -> Decision<Op, Op.Value, Found> in
+        let decision: Decision<Op, Op.Value, Found> = decide(
+            name, in: shard, priority: priority, replacesFull: replacesFull, unless: unless,
+            join: { operation, leads in operation.shared.audience.withLock { $0.join(waiter, leads: leads) } },
+            make: make)
+        switch decision {
+        case .late(_, _, let value), .started(_, _, .some(let value), _): waiter?.callBack(with: value)
+        case .found, .joined, .started, .refused: break
+        }
+        return carryOut(decision, priority: priority, in: shard, prepare: prepare)
+    }
+
+    /// The steps of each `enqueue` that are one step for `name`: they run under the lock of the name's shard.
+    /// - Parameters:
+    ///   - join: lets the caller join the operation; `leads`: the operation was made for the caller.
+    ///   - make: makes a new operation.
+    @inlinable
+    func decide<Op: SharedOperation, Found>(
+        _ name: InFlightName<Key>, in shard: InFlightShard<Key>, priority: OperationPriority,
+        replacesFull: Bool = false,
+        unless: () -> Found?, join: (_ operation: Op, _ leads: Bool) -> Audience<Op.Value>.Join, make: () -> Op
+    ) -> Decision<Op, Op.Value, Found> {
+        shard.table.withLock { table -> Decision<Op, Op.Value, Found> in
             if let found = unless() { return .found(found) }
             let entry = table[name]
             var isOver = false
             var replaces = false
             var full: Op?
             if let current = entry?.operation as? Op {
-                switch current.shared.audience.withLock({ $0.join(waiter) }) {
+                switch join(current, false) {
                 case .joined(let seat): return .joined(current, current.shared.token(for: seat))
                 case .late(let seat, let value): return .late(current, current.shared.token(for: seat), value)
                 case .refused(.full):
                     guard replacesFull else { return .refused(.full, current) }
                     full = current
                 case .refused(.finished): isOver = true
+                case .refused(.foreign): return .refused(.foreign, current)
                 case .refused: replaces = true
                 }
             }
             guard gate.admit() else { return .refused(.queueFull, nil) }
             let operation = make()
-            guard type(of: operation) == Op.self, operation.shared.mayBeNamed(identifier),
-                enrol(operation, in: shard, as: name, group: group?(identifier), priority: priority)
+            guard ObjectIdentifier(type(of: operation)) == name.kind, operation.shared.mayBeNamed(name.identifier),
+                enrol(operation, in: shard, as: name, group: group?(name.identifier), priority: priority)
             else {
                 gate.withdraw()
                 return .refused(.foreign, operation)
@@ -166,7 +228,7 @@ extension OperationQueueManager {
                 full.shared.close()
                 replaces = true
             }
-            switch operation.shared.audience.withLock({ $0.join(waiter, leads: true) }) {
+            switch join(operation, true) {
             case .joined(let seat):
                 return .started(operation, operation.shared.token(for: seat), value: nil, replaces: replaces)
             case .late(let seat, let value):
@@ -176,14 +238,12 @@ extension OperationQueueManager {
                 return .refused(refusal, operation)
             }
         }
-        return carryOut(decision, waiter: waiter, priority: priority, in: shard, prepare: prepare)
     }
 
     @inlinable
     func carryOut<Op: SharedOperation, Found>(
-        _ decision: Decision<Op, Op.Value, Found>, waiter: Waiter<Op.Value>?, priority: OperationPriority,
-        in shard: InFlightShard<Key>,
-        prepare: (Op) -> Void
+        _ decision: Decision<Op, Op.Value, Found>, priority: OperationPriority, in shard: InFlightShard<Key>,
+        prepare: (Op) -> Void = { _ in }
     ) -> Enqueued<Op, Found> {
         switch decision {
         case .found(let found):
@@ -193,12 +253,10 @@ extension OperationQueueManager {
             shard.counters.joined.count()
             operation.raisePriority(to: priority)
             return .joined(operation, token, late: false)
-        case .late(let operation, let token, let value):
+        case .late(let operation, let token, _):
             shard.counters.joinedLate.count()
-            waiter?.callBack(with: value)
             return .joined(operation, token, late: true)
-        case .started(let operation, let token, let value, let replaces):
-            if let value { waiter?.callBack(with: value) }
+        case .started(let operation, let token, _, let replaces):
             prepare(operation)
             if replaces { shard.counters.replaced.count() }
             operation.submit()
@@ -223,28 +281,9 @@ extension OperationQueueManager {
         }
         let name = InFlightName(identifier, ObjectIdentifier(type(of: operation)))
         let shard = shard(for: name.hash)
-        let decision = shard.table.withLock { table -> Decision<Op, Value, Never> in
-            let entry = table[name]
-            var isOver = false
-            var replaces = false
-            if let current = entry?.operation as? Op {
-                switch current.absorb(operation) {
-                case .joined(let seat): return .joined(current, current.token(for: seat))
-                case .late(let seat, let value): return .late(current, current.token(for: seat), value)
-                case .refused(.full): return .refused(.full, current)
-                case .refused(.finished): isOver = true
-                case .refused(.foreign): return .refused(.foreign, operation)
-                case .refused: replaces = true
-                }
-            }
-            guard gate.admit() else { return .refused(.queueFull, nil) }
-            guard enrol(operation, in: shard, as: name, group: group?(identifier), priority: priority) else {
-                gate.withdraw()
-                return .refused(.foreign, operation)
-            }
-            InFlightShard.insert(operation, as: name, over: entry, ended: isOver, in: &table)
-            return .started(operation, .none, value: nil, replaces: replaces)
-        }
+        let decision: Decision<Op, Value, Never> = decide(
+            name, in: shard, priority: priority, unless: { nil },
+            join: { current, leads in leads ? .joined(.none) : current.absorb(operation) }, make: { operation })
         switch decision {
         case .joined(let current, let token):
             operation.follow(current, token: token)
@@ -254,10 +293,12 @@ extension OperationQueueManager {
         case .found, .started, .refused:
             break
         }
-        let enqueued = carryOut(decision, waiter: nil, priority: priority, in: shard, prepare: { _ in })
         // The stay belongs to `operation`: its waiters leave `operation`, not the one that works for it.
-        if case .joined(let current, _, let late) = enqueued { return .joined(current, .none, late: late) }
-        return enqueued
+        switch carryOut(decision, priority: priority, in: shard) {
+        case .joined(let current, _, let late): return .joined(current, .none, late: late)
+        case .refused(.foreign, _): return .refused(.foreign, by: operation)
+        case let enqueued: return enqueued
+        }
     }
 
     /// Starts work that is never shared, under the same limit and priorities.

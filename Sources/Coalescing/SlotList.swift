@@ -9,6 +9,9 @@ package struct SlotToken: Hashable, Sendable {
     /// The token that finds no element in any list.
     @inlinable package static var none: SlotToken { SlotToken(index: .max, stay: 0) }
 
+    /// Stands for the callers of an audience that have no element (`Audience.home`).
+    @inlinable static var home: SlotToken { SlotToken(index: .max, stay: 1) }
+
     /// Makes the token of a stay, as a list returns it.
     @inlinable
     package init(index: UInt32, stay: UInt32) {
@@ -123,6 +126,19 @@ package struct SlotList<Element> {
             let index = Int(token.index)
             if let newValue, index < slots.count, slots[index].stay == token.stay { slots[index].element = newValue }
         }
+    }
+
+    /// The token of the first element for which `isMeant` is true.
+    @inlinable
+    func token(where isMeant: (Element) -> Bool) -> Token? {
+        var index = first
+        while index != Self.none {
+            if let element = slots[Int(index)].element, isMeant(element) {
+                return Token(index: UInt32(truncatingIfNeeded: index), stay: slots[Int(index)].stay)
+            }
+            index = slots[Int(index)].next
+        }
+        return nil
     }
 
     /// All elements, in no order.

@@ -61,12 +61,15 @@ struct StopWaitingTests {
         Stay("it has left") { operation, token in operation.leave(token) },
         Stay("it has stopped") { operation, token in _ = operation.stopWaiting(token) },
         Stay("another shares its seat, and both wait", isWaiting: true, left: 1, called: .value(5)) {
-            operation, token in
-            _ = operation.join(behind: token)
+            operation, waiter, queue in
+            _ = operation.join(on: queue, accepts: { _ in true }, waiter: { waiter })
+            return operation.join(on: queue, accepts: { _ in true }, waiter: { waiter }).token
         },
-        Stay("another shares its seat, and both are served", left: 2, called: .value(5)) { operation, token in
-            _ = operation.join(behind: token)
+        Stay("another shares its seat, and both are served", left: 2, called: .value(5)) { operation, waiter, queue in
+            _ = operation.join(on: queue, accepts: { _ in true }, waiter: { waiter })
+            let token = operation.join(on: queue, accepts: { _ in true }, waiter: { waiter }).token
             operation.deliver(5)
+            return token
         },
         Stay("it is with another operation", left: 1, called: .value(5)) { operation, waiter, _ in
             _ = operation.join(waiter)

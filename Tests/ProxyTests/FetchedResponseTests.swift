@@ -40,7 +40,6 @@ import Testing
             circumstances)
         if let invalidated { groups.invalidate(["g"], of: leader.authority, at: arrival.after(invalidated).monotonic) }
         #expect(fetched.mayServe(request(), arrivedAt: arrival.after(arrived)) == expected)
-        #expect(fetched.mayServe(leader, arrivedAt: arrival))
     }
 
     static let shortfalls: [FetchedResponse.Shortfall] =

@@ -188,8 +188,8 @@ final class TestClient: TransactionClient, TurnTaker {
     /// Whether its response is out, or it has left.
     var hasEnded: Bool { transaction == nil }
     var isWaiting: Bool { transaction?.state == .waiting }
-    /// Whether it shares its seat with others.
-    var isInCrowd: Bool { if case .member = transaction?.seat { true } else { false } }
+    /// With whom it waits.
+    var group: WaiterGroup? { transaction?.group }
 
     /// Its connection ends.
     func leave() {

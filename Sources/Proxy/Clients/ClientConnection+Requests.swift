@@ -12,7 +12,7 @@ extension ClientConnection {
         case malformed(MessageSyntaxError)
         case answered(headLength: Int)
         /// The head needs a transaction and is byte for byte the head of the last request that joined the worker's
-        /// crowd: it is not parsed or looked up again.
+        /// latest group: it is not parsed or looked up again.
         case alike(ClientRequest)
         /// The head needs a transaction. The route is set if it is known and `Worker.keys` holds the request's key.
         case unanswered(RequestHead, HeadBlock, on: Route?)
@@ -75,7 +75,7 @@ extension ClientConnection {
     private func takeStep(_ context: ReadContext, from start: Int, waits: Bool) -> Step {
         let buffer = context.buffer
         // Only while no path has a `No-Vary-Search`: a variation learnt since could give an identical head another key.
-        if let crowd = worker.crowd, !isBound, let latest = crowd.latestHead, latest.isBeginning(of: buffer.span),
+        if let group = worker.latestGroup, !isBound, let latest = group.latest, latest.isBeginning(of: buffer.span),
             worker.variations.isEmpty,
             latest.isForSameURL(isFromTrustedProxy: isTrustedProxy && worker.loopSettings.trustsProxies)
         {

@@ -155,8 +155,8 @@ extension FetchOperation {
 
     /// The waiters begin to read one after another, on loops of their own. The beginning of a body that is not kept
     /// whole stays until the last of them has begun, however far the first has read. The operation is already closed.
-    nonisolated func pinBeginning(of response: StoredResponse, until callbacks: CallbackBarrier) {
-        guard let body = response.looseBody, waiterCount > 1, let cursor = body.attach() else { return }
+    nonisolated func pinBeginning(of fetched: FetchedResponse, until callbacks: CallbackBarrier) {
+        guard fetched.mayServeOthers, let body = fetched.response.looseBody, waiterCount > 1, let cursor = body.attach() else { return }
         callbacks.whenAllAreCalledBack { body.detach(cursor) }
     }
 }

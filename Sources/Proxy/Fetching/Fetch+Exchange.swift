@@ -16,7 +16,8 @@ extension Fetch: ExchangeHandler {
         // An interim response that sets a cookie, or answers a request with credentials or fields of its own, goes to
         // the leader only: which clients may share the final response is not yet known.
         if plan.isShared, !head.fields.contains(.setCookie), !request.hasAuthorization, !request.isPeculiar {
-            operation?.interims.append(interim)
+            waiter?.received(interim: interim)
+            operation?.elsewhere.append(interim)
         }
     }
 
@@ -141,7 +142,7 @@ extension Fetch: ExchangeHandler {
             if !plan.isPass || arriving.willBeStored { Announcement(of: self).announceAlone(fetched) }
             deliver(fetched)
         } else if let operation {
-            operation.interims.end()
+            operation.elsewhere.endInterims()
             // Before the operation can be found under another key.
             operation.closeIfInvalidated(placement, response, worker.shared)
             let hasAlias = Announcement(of: self).announce(fetched, by: operation, keepsWhole: isWhole)
@@ -149,7 +150,7 @@ extension Fetch: ExchangeHandler {
             deliver(fetched)
             operation.closeIfInvalidated(placement, response, worker.shared)
             if hasAlias { placement.noteFoundByOtherKey() }
-            if !isWhole { operation.pinBeginning(of: response, until: worker.shared.callbacks) }
+            if !isWhole { operation.pinBeginning(of: fetched, until: worker.shared.callbacks) }
         }
         decideWhetherToGoOn()
     }
@@ -193,7 +194,9 @@ extension Fetch: ExchangeHandler {
         // as stored.
         if arriving.willBeStored, reason == .tooLarge, method == .get { Announcement(of: self).remember(.outgrown) }
         operation?.close()
-        if arriving.keeping.isWhole { operation?.pinBeginning(of: response, until: worker.shared.callbacks) }
+        if arriving.keeping.isWhole, let fetched {
+            operation?.pinBeginning(of: fetched, until: worker.shared.callbacks)
+        }
         arriving.keepWindow(body, of: worker.shared.streamingWindow)
         setMayGoOn(unattended: false)
     }

@@ -21,9 +21,6 @@ protocol FetchLeader: AnyObject {
     /// The origin switched protocols; `head` is the 101 in the form that goes to the client, with the bytes that
     /// followed it.
     func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer)
-    /// Brings the outcome of a fetch that is for this request alone; at most once, and not after the request has left.
-    /// The leader must not send to its client from inside the call.
-    func fetch(_ fetch: Fetch, brings result: consuming Result<FetchedResponse, OperationError>)
     /// The origin confirmed a representation that only this client has: the request gets this answer and leaves; the
     /// others go on waiting.
     func fetch(_ fetch: Fetch, answers response: FetchedResponse)
@@ -58,7 +55,6 @@ protocol FetchLeader: AnyObject {
 /// | how later requests find the response, or that they cannot share it | `Announcement` |
 /// | how much of the body is kept by now, and why its origin is held back | `ArrivingBody` |
 /// | how the response is stored | `ResponseStoring` |
-/// | whether the leader of a fetch that is for it alone still waits | `Recipients` |
 /// | the meaning of an end for waiters and readers, the store and the exchange | `Ending` |
 final class Fetch: DeadlineTarget {
     enum State {
@@ -81,6 +77,8 @@ final class Fetch: DeadlineTarget {
     let plan: FetchPlan
     /// Set until the leader leaves or the fetch ends. Not weak: that would make every reference to the leader slow.
     var leader: (any FetchLeader)?
+    /// The requests of this loop that wait for the result; the leader is one of them.
+    private(set) var waiter: FetchWaiter?
 
     let worker: Worker
     private(set) var state = State.new
@@ -103,7 +101,8 @@ final class Fetch: DeadlineTarget {
     /// Whether the leader's client still waits for 100 from the origin. If content was read ahead, the client has
     /// already got a 100.
     let awaitsContinue: Bool
-    private var recipients: Recipients
+    /// Whether the fetch continues when its last client leaves: the operation's policy, as far as the fetch has set it.
+    private var goesOnUnattended: Bool
 
     /// The method that the origin is sent.
     var method: Method { plan.method(for: request) }
@@ -127,7 +126,7 @@ final class Fetch: DeadlineTarget {
         self.leader = leader
         self.plan = copy plan
         self.worker = copy worker
-        recipients = plan.isShared ? .waiters : .leader(.waiting, isDispensable: false)
+        goesOnUnattended = plan.isRefresh
         sentAt = arrival.time
         super.init()
     }
@@ -146,7 +145,7 @@ final class Fetch: DeadlineTarget {
         self.operation = operation
         progress.last = worker.now
         if plan.isShared {
-            if worker.settings.coalescing.whenLastLeaves == .finish { operation.lastLeavePolicy = .goOn }
+            if worker.settings.coalescing.whenLastLeaves == .finish { setMayGoOn(unattended: true) }
             if request.route.isCoalesced { progress.begin(for: self) }
         }
         ask()
@@ -184,16 +183,17 @@ final class Fetch: DeadlineTarget {
         // Moved out of the property: a use in place would retain the object.
         fetched.take()?.noteEnd(at: worker.moment)
         if plan.isShared {
-            operation?.interims.end()
+            operation?.elsewhere.endInterims()
             progress.cancel(on: worker.deadlines)
         }
         let error = ending.error
-        if let error { tellLoneLeader(.failure(error)) }
         leader = nil
         let cut = ending.cutsExchange ? exchange : nil
         exchange = nil
         let operation = operation.take()
         if let error { operation?.finish(.failure(error)) } else { operation?.finish() }
+        // After the operation has left the table: a request that looks up again must not find it.
+        if let error { waiter.take()?.received(.failure(error)) }
         cut?.cancel()
     }
 
@@ -205,40 +205,36 @@ final class Fetch: DeadlineTarget {
         if ending.mayKeepPart { ResponseStoring(of: self)?.storeWhatArrived(of: fetched) }
     }
 
-    // MARK: Recipients
+    // MARK: Waiters
 
     /// Gives the response to all waiters.
     func deliver(_ fetched: consuming FetchedResponse) {
         operation?.deliver(fetched)
-        tellLoneLeader(.success(fetched))
+        waiter.take()?.received(.success(fetched))
     }
 
-    /// Gives the result to the leader of a fetch that is for it alone; the operation tells others.
-    private func tellLoneLeader(_ result: consuming Result<FetchedResponse, OperationError>) {
-        guard recipients.leaderTakesOutcome() else { return }
-        leader?.fetch(self, brings: consume result)
+    /// From now on `waiter` stands for the requests of this loop.
+    /// - Returns: whether the fetch has begun.
+    func gather(_ waiter: FetchWaiter) -> Bool {
+        self.waiter = waiter
+        return hasBegun
     }
 
-    /// The leader of a fetch that is for it alone leaves.
-    /// - Returns: whether the leader still waited.
-    func leaderLeaves(_ operation: FetchOperation) -> Bool {
-        leader = nil
-        let left = recipients.leaderLeaves()
-        if state != .over, !left.isDispensable { operation.cancel() }
-        return left.wasWaiting
+    /// The requests of `waiter` have left.
+    func forget(_ waiter: FetchWaiter) {
+        if self.waiter === waiter { self.waiter = nil }
     }
 
     /// Sets whether the fetch outlives its last client. If it may not and no client is left, the fetch ends now.
     func setMayGoOn(unattended mayGoOn: Bool) {
-        switch recipients {
-        case .waiters:
-            guard let operation else { return }
+        guard let operation else { return }
+        let changes = mayGoOn != goesOnUnattended
+        if changes {
+            goesOnUnattended = mayGoOn
             operation.lastLeavePolicy = mayGoOn ? .goOn : .cancel
-            if !mayGoOn { operation.cancelIfUnattended() }
-        case .leader(let presence, _):
-            recipients = .leader(presence, isDispensable: mayGoOn)
-            if !mayGoOn, presence == .gone { operation?.cancel() }
         }
+        // Under an unchanged policy the last client that left has ended the fetch, but released requests do not leave.
+        if !mayGoOn, changes || plan.isShared { operation.cancelIfUnattended() }
     }
 
     // MARK: Content of the client's request

@@ -14,10 +14,10 @@ extension Fetch {
     /// | `failed` | the error | – | nothing | is over, or is cut |
     /// | `released` | a new look-up | – | nothing | is cut |
     /// | `upgraded` | the connection (only the leader waits) | – | nothing | is over |
-    /// | `cancelled` | the error (only the leader) | the bytes received, then a cut | a part, if allowed | is cut |
+    /// | `cancelled` | the error (only those of this loop) | the bytes received, then a cut | a part, if allowed | is cut |
     ///
-    /// There are no waiters once a response was delivered. A cancelled operation has told its waiters itself: only the
-    /// leader of a fetch that is for it alone, which is not a waiter, is left.
+    /// There are no waiters once a response was delivered. A cancelled operation has told the waiters of other loops
+    /// itself.
     enum Ending {
         /// The delivered response is whole: its body has ended, or it was in the store and the origin confirmed it.
         case complete

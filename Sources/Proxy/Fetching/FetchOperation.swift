@@ -4,21 +4,21 @@ import Libevent
 import Synchronization
 import Upstream
 
-/// The part of a fetch that all loops see: the `CoalescibleOperation` that waiters join. Its `Fetch`, which does the
+/// The part of a fetch that all loops see: the `CoalescibleOperation` that requests join. Its `Fetch`, which does the
 /// work, belongs to the loop of the client that led.
+///
+/// The requests of one loop wait together and are one waiter (`FetchWaiter`). The waiter of the fetch's own loop is told
+/// by the fetch itself, without a lock or the mailbox; those of other loops are told by the operation.
 final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     /// The number in the access log and `/status`: the same in all lines of one fetch.
     nonisolated let number: UInt64
     nonisolated let plan: FetchPlan
     /// When the operation was made, in nanoseconds of the monotonic clock.
     nonisolated let made: Int64
-    /// The interim responses so far, and their listeners.
-    nonisolated let interims = InterimResponses()
+    /// The waiters of the other loops, and the interim responses for them.
+    nonisolated let elsewhere = WaitersElsewhere()
     /// The fetch, used on its own loop only.
     nonisolated let work: LoopOwned<Fetch>
-    /// For a fetch that is for its leader alone, which is not one of the waiters: whether the leader is still there.
-    /// Other loops read it.
-    private nonisolated let hasLeader = Atomic(true)
     /// The request that led.
     private nonisolated let leader: ClientRequest
     private nonisolated let joinedByUnlike = Atomic(false)
@@ -31,8 +31,9 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
         self.leader = leader
         self.plan = plan
         self.made = made
+        let loop = work.handle
         self.work = work
-        super.init()
+        super.init(home: loop)
     }
 
     nonisolated var key: FetchKey { plan.key }
@@ -55,20 +56,29 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
         if !wasJoinedByUnlike, !request.isAlike(leader) { joinedByUnlike.store(true, ordering: .relaxed) }
     }
 
-    /// The leader of a fetch that is for it alone leaves. Called on the fetch's own loop.
-    /// - Returns: whether the leader still waited.
-    nonisolated func leaderLeaves() -> Bool {
-        hasLeader.store(false, ordering: .relaxed)
-        return work.use { $0.leaderLeaves(self) }
+    // MARK: The waiters of each loop
+
+    /// The waiter of the requests on this loop, if any waits.
+    nonisolated func waiter(on loop: LoopHandle) -> FetchWaiter? {
+        work.handle === loop ? work.use { $0.waiter } : elsewhere.waiter(on: loop)
     }
 
-    /// Ends the `Fetch` if the operation is cancelled while it waits for its slot, when there is no work to stop that
-    /// would tell the leader.
-    nonisolated func tellLeaderIfCancelled() {
+    /// From now on `waiter` gets the interim responses and the result, for the requests of its loop.
+    /// - Returns: the interim responses so far.
+    nonisolated func add(_ waiter: FetchWaiter, on loop: EventLoop) -> [ByteSlice] {
+        guard work.handle === loop.handle else { return elsewhere.add(LoopBound(waiter, on: loop)) }
+        // Without a slot there is no work to stop that would tell the fetch of its end.
+        if work.use({ $0.gather(waiter) }) { return elsewhere.interims }
         add(
             OperationObserver(of: .cancelled, on: work.handle) {
                 ($0.operation as? FetchOperation)?.work.value.end(.cancelled)
             })
+        return []
+    }
+
+    /// The waiter gets nothing more. No effect if another one has its place.
+    nonisolated func remove(_ waiter: FetchWaiter, on loop: LoopHandle) {
+        if work.handle === loop { work.use { $0.forget(waiter) } } else { elsewhere.remove(waiter, on: loop) }
     }
 
     /// Whether the operation has got its slot, or has ended. Any thread; takes the operation's lock.
@@ -77,11 +87,6 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
         case .pending, .ready: false
         case .executing, .finished, .cancelled: true
         }
-    }
-
-    /// The number of clients that wait for the fetch or still read its response.
-    nonisolated var clientCount: Int {
-        plan.isShared ? waiterCount : hasLeader.load(ordering: .relaxed) ? 1 : 0
     }
 
     nonisolated override func execute() {
@@ -95,11 +100,11 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     }
 }
 
-/// A waiter for a fetch on one loop: a transaction, or a crowd of them. A base class for the same reason as
-/// `DeadlineTarget`.
+/// The requests of one loop that wait for one fetch (`WaiterGroup`), as the fetch sees them. A base class for the same
+/// reason as `DeadlineTarget`.
 class FetchWaiter: DeadlineTarget {
-    /// Receives a 1xx response in the form that goes to the client.
+    /// Receives a 1xx response in the form that goes to the clients. The fetch tells its leader itself.
     func received(interim: ByteSlice) {}
-    /// Receives the result. Called once.
+    /// Receives the result. Called once. Sends nothing from inside the call.
     func received(_ result: Result<FetchedResponse, OperationError>) {}
 }

@@ -131,9 +131,9 @@ final class FetchedResponse: Sendable {
     /// The key under which the response belongs.
     var key: CacheKey { circumstances.otherKey ?? leader.key }
 
-    /// The response that `request` gets.
-    func response(for request: ClientRequest) -> StoredResponse {
-        request === leader ? leaderResponse ?? response : response
+    /// The response for the client that led, or for another one.
+    func response(forLeader isForLeader: Bool) -> StoredResponse {
+        isForLeader ? leaderResponse ?? response : response
     }
 
     /// Whether the response may answer requests other than the one that the fetch was made for.
@@ -141,13 +141,11 @@ final class FetchedResponse: Sendable {
         if case .nobody = sharing { false } else { true }
     }
 
-    /// Whether the response may answer `request`, the one that the fetch was made for or one that joined, whose head was
-    /// complete at `time`.
+    /// Whether the response may answer `request`, which joined and whose head was complete at `time`.
     ///
     /// RFC 9111 §4: the response must be storable, and match in the fields that `Vary` nominates; it must be fresh for
     /// a request that came after the head had arrived.
     func mayServe(_ request: ClientRequest, arrivedAt time: Moment) -> Bool {
-        if request === leader { return true }
         guard isFor(request), !wasPassed(by: request.route) else { return false }
         if isOutdated(at: time) || isTooFarOff(for: request) { return false }
         switch sharing {

@@ -24,7 +24,7 @@ package struct FetchDescription: Sendable {
         self.upstream = upstream
         key = String(operation.key.primary.bytes)
         phase = operation.value == nil ? "\(operation.phase)" : "streaming"
-        waiters = operation.clientCount
+        waiters = operation.waiterCount
         made = operation.made
         // Takes the body's lock briefly, as each of its readers does.
         received = operation.value.map { $0.response.looseBody?.length ?? $0.response.bodyLength ?? 0 }

@@ -2,7 +2,7 @@ import HTTPSemantics
 
 /// Request fields that rule out a shortcut: a request with one of them may need more than any other GET for its URL.
 ///
-/// | | plain hit | crowd | shared answer | conditions |
+/// | | plain hit | following | shared answer | conditions |
 /// | --- | :---: | :---: | :---: | :---: |
 /// | `If-Match`, `If-Unmodified-Since`, `If-Range` | × | × | × | × |
 /// | `Range` | | × | × | × |
@@ -22,7 +22,7 @@ extension FieldSet {
     )
 
     /// The plan of a request with one of these fields may differ from another's for the same URL: such a request joins
-    /// a `Crowd` only through the table.
+    /// a `WaiterGroup` only through the table.
     static let changingPlan = notOfPlainHits.union(FieldSet(.range))
 
     /// The answer to a request with one of these fields may differ from a `SharedAnswer`.

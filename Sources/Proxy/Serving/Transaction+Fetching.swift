@@ -27,93 +27,124 @@ extension Transaction {
             return meets(.memory)
         }
         guard plan.isShared else {
-            // The fetch delivers directly (`FetchLeader`).
-            let nobody: Waiter<FetchedResponse>? = nil
             let operation = worker.makeFetch(request, arrival, plan, leader: self, content: content.takeAhead())
             return enqueued(
-                fetches.enqueueAlone(operation, waiter: nobody, group: plan.group(ofFetchFor: request)), .alone)
+                fetches.enqueueAloneAtHome(operation, group: plan.group(ofFetchFor: request)), as: .alone)
         }
-        let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
-        let waiter = waiter(bound)
-        let store = worker.shared.store
+        let (store, time) = (worker.shared.store, arrival.time)
+        var made: WaiterGroup?
         let result = fetches.enqueue(
-            plan.key, waiter: waiter, priority: .normal,
+            plan.key, on: worker.loop.handle, accepts: { $0.mayServe(request, arrivedAt: time) },
+            waiter: { operation in
+                let group = WaiterGroup(at: operation, worker: worker)
+                made = group
+                return group.waiter
+            },
             // A new fetch needs memory.
             replacesFull: worker.settings.coalescing.whenExceeded == .pass && !isOverloaded,
             unless: { () -> Superseded? in
                 store.resource(request.key) != resource || worker.hasLearnt(about: request) ? .snapshot : nil
             },
             make: { worker.makeFetch(request, arrival, plan, leader: self) })
-        guard case .joined(let operation, let token, let late) = result else {
-            announcePart(result, of: plan)
-            return enqueued(result, .led)
+        if plan.range != nil, case .started(let operation, _) = result {
+            // Lets `joinLargerPart` find the fetch of a part, unless it finds another one.
+            fetches.addAlias(operation, for: anyPart(plan))
         }
-        joined(operation, token, late: late, bound)
-        if resource == nil { mayBeCrowd(at: operation) }
+        enqueued(result, as: .led, joins: made)
+        if resource == nil, case .joined(let operation, _, _) = result { mayBeFollowed(to: operation) }
     }
 
-    private func enqueued<Found>(_ result: Enqueued<FetchOperation, Found>, _ role: Role) {
+    /// - Parameters:
+    ///   - role: the role of the request if it leads.
+    ///   - group: the group that was made for the joined fetch; `nil` if there was one.
+    private func enqueued<Found>(
+        _ result: Enqueued<FetchOperation, Found>, as role: Role, joins group: WaiterGroup? = nil
+    ) {
         switch result {
         case .found:
             // `Superseded`, not a response.
             lookAgainAtOnce()
         case .started(let operation, let token):
-            lead(
-                operation, at: role == .alone ? .direct(operation) : .waiter(operation, token, listener: .none),
-                as: role
-            )
-        case .joined:
-            break
+            let group = WaiterGroup(at: operation, worker: worker)
+            group.beginGathering(token)
+            lead(in: group, as: role)
+        case .joined(let operation, let token, let late):
+            operation.noteJoin(of: request)
+            joined(operation, token, late: late, group)
         case .refused(let reason, _):
             worker.metrics.add(.coalescing(.refused))
             meets(.refusal(reason))
         }
     }
 
-    private func waiter(_ bound: LoopBound<FetchWaiter>) -> Waiter<FetchedResponse> {
-        Waiter(
-            on: worker.loop.handle, accepts: { [request, time = arrival.time] in $0.mayServe(request, arrivedAt: time) }
-        ) { bound.value.received($0) }
+    /// Joins `operation` without asking the table.
+    /// - Returns: why the operation takes no more waiters; `nil` if the request has joined.
+    private func join(_ operation: FetchOperation) -> Refusal? {
+        let (request, worker, time) = (request, worker, arrival.time)
+        var made: WaiterGroup?
+        let joining = operation.join(on: worker.loop.handle, accepts: { $0.mayServe(request, arrivedAt: time) }) {
+            let group = WaiterGroup(at: operation, worker: worker)
+            made = group
+            return group.waiter
+        }
+        switch joining {
+        case .joined(let token, let late):
+            joined(operation, token, late: late, made)
+            return nil
+        case .refused(let refusal):
+            return refusal
+        }
+    }
+
+    /// Waits with the other requests of this loop that have joined `operation`; or, if its response is there, in a group
+    /// of its own.
+    private func joined(_ operation: FetchOperation, _ token: WaiterToken, late: Bool, _ made: WaiterGroup?) {
+        if late {
+            let group = WaiterGroup(at: operation, worker: worker)
+            group.serve(operation.value, token)
+            return join(group, late: true)
+        }
+        if let group = operation.waiter(on: worker.loop.handle) as? WaiterGroup { return join(group, late: false) }
+        let group = made ?? WaiterGroup(at: operation, worker: worker)
+        group.beginGathering(token)
+        join(group, late: false)
     }
 
     // MARK: Joining without asking the table
 
-    /// Joins, as a member of a crowd, the fetch that the previous request joined. No response or note is stored under
-    /// its key, so its plan would be the same; and an operation that takes a waiter is still in flight: before another
-    /// response is stored or fetched under the key, the operation ends or is closed.
+    /// Joins the fetch that the previous request joined. No response or note is stored under its key, so its plan would
+    /// be the same; and an operation that takes a waiter is still in flight: before another response is stored or
+    /// fetched under the key, the operation ends or is closed.
     /// - Returns: false, without a change, if the table must be asked.
-    func joinCrowd() -> Bool {
-        guard sharingHistory.looksLikeAnyOther, !request.isBound, let crowd = worker.crowd,
-            crowd.latestHead === request || (crowd.isFor(request) && isOrdinary)
+    func followLatest() -> Bool {
+        guard sharingHistory.looksLikeAnyOther, !request.isBound, let group = worker.latestGroup,
+            let latest = group.latest, latest === request || (group.isFor(request) && isOrdinary)
         else { return false }
-        if let seat = crowd.join(self) {
-            join(crowd, at: seat)
+        noteMiss()
+        switch join(group.operation) {
+        case nil:
+            if latest !== request { group.operation.noteJoin(of: request) }
+            group.noteFollowing(request)
             return true
-        }
-        // The response may be there: then each request joins late, with a seat of its own.
-        let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
-        switch crowd.operation.join(waiter(bound)) {
-        case .joined(let token, let late):
-            noteMiss()
-            joined(crowd.operation, token, late: late, bound)
-            return true
-        case .refused(.full):
+        case .full:
             return false
-        case .refused:
-            // The operation is closed or over: the crowd waits on, and no request joins it.
-            worker.crowd = nil
+        case .some:
+            // The operation is closed or over: the group waits on, and no request joins it.
+            worker.latestGroup = nil
             return false
         }
     }
 
-    /// Offers a crowd at `operation`, which the request joined while no response to it is stored: more requests may be
-    /// coming, and need not ask the table.
-    private func mayBeCrowd(at operation: FetchOperation) {
-        guard isOrdinary, operation.key.kind == .get(isAuthorized: false), operation.key.variant == nil else { return }
-        // Of two crowds at the same time only one is kept: replacing each by the other again and again would cost more
+    /// Lets the next requests follow this one, which joined `operation` while no response to it is stored, into its
+    /// group: they need not ask the table.
+    private func mayBeFollowed(to operation: FetchOperation) {
+        guard isOrdinary, operation.key.kind == .get(isAuthorized: false), operation.key.variant == nil, let group
+        else { return }
+        // Of two groups at the same time only one is kept: replacing each by the other again and again would cost more
         // than it saves.
-        if let crowd = worker.crowd, crowd.operation === operation || crowd.isGrowing { return }
-        worker.offer(Crowd(at: operation, route: request.route, worker: worker))
+        if let latest = worker.latestGroup, latest === group || latest.isGrowing { return }
+        group.note(latest: request)
+        worker.offer(group)
     }
 
     private var isOrdinary: Bool {
@@ -128,7 +159,7 @@ extension Transaction {
         guard let operation = worker.fetches(of: request).operation(for: key, as: FetchOperation.self) else {
             return false
         }
-        return join(operation)
+        return joinPart(operation)
     }
 
     /// Joins the fetch of a larger part that is arriving and has all that `plan` asks for, if the range begins within a
@@ -140,31 +171,17 @@ extension Transaction {
             let operation = worker.fetches(of: request).operation(for: anyPart(plan), as: FetchOperation.self),
             operation.plan.range?.begins(with: range, inFirst: worker.storage.streamingWindow) == true
         else { return false }
-        return join(operation)
+        return joinPart(operation)
     }
 
     /// - Returns: false if the operation takes no more waiters.
-    private func join(_ operation: FetchOperation) -> Bool {
-        let bound = LoopBound<FetchWaiter>(self, on: worker.loop)
-        guard case .joined(let token, let late) = operation.join(waiter(bound)) else { return false }
-        joined(operation, token, late: late, bound)
+    private func joinPart(_ operation: FetchOperation) -> Bool {
+        guard join(operation) == nil else { return false }
+        operation.noteJoin(of: request)
         return true
-    }
-
-    /// Lets `joinLargerPart` find the fetch of a part that this request leads, unless it finds another one.
-    private func announcePart(_ result: Enqueued<FetchOperation, some Any>, of plan: FetchPlan) {
-        if plan.range != nil, case .started(let operation, _) = result {
-            worker.fetches(of: request).addAlias(operation, for: anyPart(plan))
-        }
     }
 
     private func anyPart(_ plan: FetchPlan) -> FetchKey {
         plan.key.asking(.anyPart(isAuthorized: request.hasAuthorization))
-    }
-
-    private func joined(_ operation: FetchOperation, _ token: WaiterToken, late: Bool, _ bound: LoopBound<FetchWaiter>)
-    {
-        operation.noteJoin(of: request)
-        join(operation, at: .waiter(operation, token, listener: operation.interims.hear(bound)), late: late)
     }
 }

@@ -27,7 +27,7 @@ extension Transaction {
         // A HEAD gets only the announced length: the body that came with the response to a HEAD is empty, whatever the
         // length of GET's (RFC 9110 §8.6).
         let length = fetched.length ?? (request.method == .head ? nil : fetched.response.bodyLength)
-        respond(fetched.response(for: request), length: length, persists: persists, provenance, of: fetched) {
+        respond(fetched.response(forLeader: leads), length: length, persists: persists, provenance, of: fetched) {
             answer, head in
             guard let traits else { return }
             let made = SharedAnswer(traits: traits, provenance: provenance, answer: answer, head: head.copied())
@@ -37,8 +37,7 @@ extension Transaction {
 
     /// Whether the answer can differ from those of other joined requests only in `SharedAnswer.Traits`.
     private func mayShareAnswer(of fetched: FetchedResponse) -> Bool {
-        request.method == .get && request !== fetched.leader
-            && request.fields.present.isDisjoint(with: .changingAnswer)
+        request.method == .get && !leads && request.fields.present.isDisjoint(with: .changingAnswer)
     }
 
     private func respond(as shared: SharedAnswer, with fetched: FetchedResponse) {
@@ -122,7 +121,7 @@ extension Transaction {
     /// itself has looked for one.
     func standIn(for fetched: FetchedResponse) -> StoredResponse? {
         guard hasStandIn, let status = fetched.originStatus, status.isServerError, fetched.source == .origin,
-            request !== fetched.leader
+            !leads
         else { return nil }
         return standIn(on: .status(status))
     }

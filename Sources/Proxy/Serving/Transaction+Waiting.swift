@@ -9,18 +9,10 @@ import Upstream
 /// The way from the fetch's result, or the end of the wait for it, to the answer or another look-up.
 extension Transaction: TurnTaker {
     func turnCame() {
-        guard state == .waiting else {
-            wait = wait.forgetting()
-            return
-        }
-        let due: Result<FetchedResponse, OperationError>?
-        if case .member(let crowd, let index) = seat {
-            crowd.tell(index)
-            due = crowd.result(for: request, arrivedAt: arrival.time)
-        } else {
-            due = wait.takeResult()
-        }
-        if let due { take(due) } else { sendInterims() }
+        guard state == .waiting, let group else { return }
+        // Before the result, and so before the response.
+        group.tellMissing(self)
+        if let result = group.result(for: self) { take(result) }
     }
 
     /// Sends one or more interim responses, if the client may have them: not after the response has begun.
@@ -28,22 +20,15 @@ extension Transaction: TurnTaker {
         if state == .waiting, request.head.version == .http11 { client.send(interim: interim) }
     }
 
-    /// Sends the interim responses that have come: before the result is taken, and so before the response.
-    private func sendInterims() {
-        guard wait.hasInterims else { return }
-        send(interim: wait.takeInterims().inOne())
-    }
-
     /// Takes the fetch's result.
     func take(_ result: Result<FetchedResponse, OperationError>) {
-        sendInterims()
         // A departed client is noticed when the proxy writes to it.
         guard state == .waiting else { return }
         if case .success(let fetched) = result {
             if let stale = standIn(for: fetched) { return respond(with: stale, insteadOf: fetched.originStatus) }
             return respond(fetched)
         }
-        leaveSeat()
+        leaveGroup()
         switch result {
         case .success: break
         case .failure(.released):
@@ -70,7 +55,7 @@ extension Transaction: TurnTaker {
     func programEnds() { take(.failure(.cancelled)) }
 
     private func respond(with stale: StoredResponse, insteadOf status: Status?) {
-        leaveSeat()
+        leaveGroup()
         var provenance = provenance
         provenance.noteStandIn(stale, status: status, at: worker.moment)
         respond(stale, length: stale.bodyLength, persists: client.settlePersistence(), provenance)
@@ -78,17 +63,16 @@ extension Transaction: TurnTaker {
 
     // MARK: Time limits
 
-    /// Limits the request's wait, from now on, to `wait-timeout`.
-    func boundWait(for operation: FetchOperation) {
-        if waitsAsLong(as: operation) { return }
-        if case .direct = seat { operation.tellLeaderIfCancelled() }
-        let patience = worker.settings.coalescing.waitTimeout.nanoseconds
-        wait.deadline = wait.deadline.awaiting((), until: worker.now + patience, for: self, on: worker.deadlines)
+    /// Until when the request waits for `operation`, in nanoseconds of the loop's clock: at most `wait-timeout`, if it
+    /// does not wait until the fetch ends (`.max`).
+    func endOfWait(for operation: FetchOperation) -> Int64 {
+        if waitsAsLong(as: operation) { return .max }
+        return worker.loop.now + worker.settings.coalescing.waitTimeout.nanoseconds
     }
 
     func waitedTooLong() {
         // The fetch that the request waits for may have got its slot since.
-        guard let operation = seat?.operation, !waitsAsLong(as: operation) else { return }
+        guard let operation = group?.operation, !waitsAsLong(as: operation) else { return }
         // Read before the request leaves. If it waits for a slot, another fetch would only stand further back in the
         // queue.
         let isAtWork = operation.hasBegun

@@ -29,7 +29,7 @@ import Upstream
 ///   │          └─failure→ responding (502, 503, 504), or new, alone, where errors are not shared
 ///   └─ responding ─sent→ over;  any ─leave→ over
 /// ```
-final class Transaction: FetchWaiter, FetchLeader {
+final class Transaction: FetchLeader {
     enum State: Equatable { case new, gathering, waiting, responding(Status), over }
 
     /// The request, whose key may change between look-ups, as more query rules are learnt for its path.
@@ -44,19 +44,22 @@ final class Transaction: FetchWaiter, FetchLeader {
     /// retained at each use as well.
     let client: any TransactionClient
     let worker: Worker
-    /// The seat at the fetch, while the request waits and while the body of its response still comes from the fetch.
-    /// Not part of the state, because both states have the same seat.
-    private(set) var seat: FetchSeat?
+    /// The group in which the request waits for a fetch; also while the body of its response still comes from the
+    /// fetch. Not part of the state, because both states have the same group.
+    private(set) var group: WaiterGroup?
+    /// The request's place in the group, which sets it.
+    var place = 0
     // The small properties stand together: thousands of transactions may wait, and each cache line of them is a miss.
     private(set) var state = State.new
-    private(set) var sharingHistory = SharingHistory.untried
+    private(set) var sharingHistory = SharingHistory()
     var content = RequestContent()
     /// Whether a response was stored when the request was forwarded: a stored response may be served at a limit or
     /// after a failure.
     private(set) var hasStandIn = false
-    /// The fetch that this request led.
+    /// Whether the fetch that the request waits for, or whose response it gets, was made for it.
+    private(set) var leads = false
+    /// The fetch that this request led, until it leaves.
     private(set) var ledFetch: Fetch?
-    var wait = Wait()
 
     init(_ request: consuming ClientRequest, _ arrival: Arrival, client: any TransactionClient, worker: Worker) {
         self.request = request
@@ -67,10 +70,9 @@ final class Transaction: FetchWaiter, FetchLeader {
 
     /// Ends the transaction: the last byte of the response is with the kernel, or the client has left.
     func leave() {
-        wait.deadline = wait.deadline.cancelled(on: worker.deadlines)
         // Set before leaving, which may begin another request's fetch on this stack.
         state = .over
-        leaveSeat()
+        leaveGroup()
         stopLeading()
         content.forget()
     }
@@ -88,10 +90,10 @@ final class Transaction: FetchWaiter, FetchLeader {
         let request = request
         let resource = worker.resource(for: request)
         if resource == nil {
-            if joinCrowd() { return }
-        } else if worker.crowd?.latestHead === request {
+            if followLatest() { return }
+        } else if worker.latestGroup?.latest === request {
             // A response was stored since: the next request takes the hot path again.
-            worker.crowd = nil
+            worker.latestGroup = nil
         }
         let sharing: Lookup.FetchSharing =
             sharingHistory.isGivenUp ? .givenUp : request.route.isCoalesced ? .shared : .coalescingOff
@@ -162,27 +164,28 @@ final class Transaction: FetchWaiter, FetchLeader {
         provenance.noteAsking(for: plan.reason)
     }
 
-    /// Waits for `operation`, which the request leads, at most as long as the settings allow.
-    func lead(_ operation: FetchOperation, at seat: consuming FetchSeat, as role: Role) {
+    /// Waits in `group` for the fetch that the request leads.
+    func lead(in group: WaiterGroup, as role: Role) {
         provenance.role = role
         worker.metrics.add(.coalescing(role == .alone ? .alone : .led))
-        ledFetch = operation.work.value
-        beginWait(at: seat, of: operation)
-        boundWait(for: operation)
+        ledFetch = group.operation.work.value
+        leads = true
+        wait(in: group)
     }
 
-    /// Waits for `operation`, which the request joined, at most as long as the settings allow.
-    func join(_ operation: FetchOperation, at seat: consuming FetchSeat, late: Bool) {
-        noteJoined(late: late)
-        beginWait(at: seat, of: operation)
-        boundWait(for: operation)
+    /// Waits in `group` for the fetch that the request joined.
+    func join(_ group: WaiterGroup, late: Bool) {
+        provenance.noteJoined(late: late)
+        worker.metrics.add(.coalescing(late ? .joinedLate : .joined))
+        leads = false
+        wait(in: group)
     }
 
-    /// Waits in `crowd`, which the request joined and which keeps the deadlines of all its members.
-    func join(_ crowd: Crowd, at seat: consuming FetchSeat) {
-        noteMiss()
-        noteJoined(late: false)
-        beginWait(at: seat, of: crowd.operation)
+    private func wait(in group: WaiterGroup) {
+        state = .waiting
+        self.group = group
+        provenance.operation = group.operation.number
+        group.add(self, until: endOfWait(for: group.operation))
     }
 
     /// Notes that the request is forwarded without a plan of its own: no response or note is stored under its key.
@@ -202,24 +205,11 @@ final class Transaction: FetchWaiter, FetchLeader {
     /// Notes why the response is cut off.
     func noteHeldUpOthers() { provenance.detail = Recorder.heldUpOthers }
 
-    private func noteJoined(late: Bool) {
-        provenance.noteJoined(late: late)
-        worker.metrics.add(.coalescing(late ? .joinedLate : .joined))
-    }
-
-    /// - Parameter operation: the operation of the seat, which would be retained if it were read from the seat.
-    private func beginWait(at seat: consuming FetchSeat, of operation: FetchOperation) {
-        state = .waiting
-        self.seat = seat
-        provenance.operation = operation.number
-    }
-
     /// Notes that the response begins now, or that the connection becomes a tunnel.
     /// - Parameters:
     ///   - provenance: the provenance of the response.
     ///   - fetched: the fetch's result, of which the response is made; `nil` if that is stored or synthetic.
     func beginResponse(_ status: Status, _ provenance: Provenance, of fetched: FetchedResponse? = nil) {
-        wait.deadline.clear()
         state = .responding(status)
         self.provenance = provenance
         self.fetched = fetched
@@ -229,47 +219,15 @@ final class Transaction: FetchWaiter, FetchLeader {
     var status: Status? { if case .responding(let status) = state { status } else { nil } }
 
     /// Leaves the fetch.
-    func leaveSeat() { seat.take()?.leave() }
+    func leaveGroup() { group.take()?.leave(self) }
 
     /// Stops waiting, and takes no result from the fetch.
     /// - Returns: false, without a change, if the request does not wait, or its result is on its way.
     func stopWaiting() -> Bool {
-        guard state == .waiting, let seat, seat.stopWaiting() else { return false }
-        self.seat = nil
+        guard state == .waiting, let group, group.stopWaiting(self) else { return false }
+        self.group = nil
         state = .new
-        wait = wait.forgetting()
         return true
-    }
-
-    // MARK: Results while it waits
-
-    override func received(_ result: Result<FetchedResponse, OperationError>) {
-        guard worker.turns.takeTurn() else {
-            wait.received(result)
-            return worker.turns.put(self)
-        }
-        // Most requests take the result at once, and need not keep it.
-        wait.deadline.clear()
-        take(result)
-    }
-
-    override func received(interim: ByteSlice) {
-        guard state == .waiting else { return }
-        let isInLine = wait.hasInterims
-        wait = wait.keeping(interim)
-        if !isInLine { worker.turns.serve(self) }
-    }
-
-    override func deadlineReached() -> Int64? {
-        let (reached, left) = wait.deadline.reached(at: worker.now)
-        wait.deadline = left
-        switch reached {
-        case .nothing: return nil
-        case .later(let time): return time
-        case .due:
-            waitedTooLong()
-            return nil
-        }
     }
 
     // MARK: Calls of the fetch that it led
@@ -286,14 +244,8 @@ final class Transaction: FetchWaiter, FetchLeader {
 
     func fetch(_ fetch: Fetch, received interim: ByteSlice) { send(interim: interim) }
 
-    func fetch(_ fetch: Fetch, brings result: consuming Result<FetchedResponse, OperationError>) {
-        wait.received(consume result)
-        // Content that came with the response's head is sent with it.
-        worker.serveSoon(self)
-    }
-
     func fetch(_ fetch: Fetch, answers response: FetchedResponse) {
-        guard let operation = seat?.operation, stopWaiting() else { return }
+        guard let operation = group?.operation, stopWaiting() else { return }
         // Before the answer is sent: a request that comes after it must find a fetch that goes on for others, or none.
         operation.cancelIfUnattended()
         stopLeading()
@@ -302,7 +254,7 @@ final class Transaction: FetchWaiter, FetchLeader {
 
     func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer) {
         guard state == .waiting else { return connection.closeTunnel() }
-        leaveSeat()
+        leaveGroup()
         var provenance = provenance
         provenance.verdict = .pass
         provenance.originStatus = .switchingProtocols

@@ -19,9 +19,9 @@ final class CallbackBarrier: Sendable {
         let end = WhenLetGo(job)
         for turns in loops.withLock({ $0 }) {
             // The first closure runs after the loop's current callback, so that the second is queued behind all that
-            // this callback posts. `put` waits for the callbacks that were deferred to later turns.
+            // this callback posts. `putSoon` waits for the callbacks that were deferred to later turns.
             turns.handle.enqueue {
-                turns.handle.enqueue { turns.value.put { withExtendedLifetime(end) {} } }
+                turns.handle.enqueue { turns.value.putSoon { withExtendedLifetime(end) {} } }
             }
         }
     }

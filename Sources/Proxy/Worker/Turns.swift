@@ -86,6 +86,9 @@ final class Turns {
     /// Runs `job` in a later turn, behind the takers that wait now.
     func put(_ job: @escaping () -> Void) { put(Job(job)) }
 
+    /// Runs `job` behind the takers that wait now, for the end of the iteration or for a later turn.
+    func putSoon(_ job: @escaping () -> Void) { putSoon(Job(job)) }
+
     private final class Job: TurnTaker {
         private let job: () -> Void
 

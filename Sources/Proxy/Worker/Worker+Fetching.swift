@@ -22,8 +22,7 @@ extension Worker {
             number: shared.nextOperation(), leader: request, plan: plan, made: now,
             work: LoopOwned(
                 Fetch(request, arrival, plan: plan, worker: self, leader: leader, content: content), on: loop))
-        guard plan.isShared else { return operation }
-        operation.waiterLimit = settings.coalescing.maxWaiters
+        if plan.isShared { operation.waiterLimit = settings.coalescing.maxWaiters }
         // A fetch that has not begun has no response to finish, so it is cancelled when its last client leaves, unless
         // it is a refresh. `Fetch.begin` sets the configured policy.
         operation.lastLeavePolicy = plan.isRefresh ? .goOn : .cancel
@@ -51,11 +50,11 @@ extension Worker {
             make: { makeFetch(request, arrival, plan, leader: nil) })
     }
 
-    /// Lets requests join `crowd` from now on; only until the end of this iteration if none does.
-    func offer(_ crowd: Crowd) {
-        self.crowd = crowd
+    /// Lets the next requests join `group` without asking the table; only until the end of this iteration if none does.
+    func offer(_ group: WaiterGroup) {
+        latestGroup = group
         loop.atIterationEnd { [self] in
-            if self.crowd === crowd, !crowd.isGathering { self.crowd = nil }
+            if latestGroup === group, !group.wasFollowed { latestGroup = nil }
         }
     }
 }

@@ -49,8 +49,8 @@ final class Worker {
 
     /// Whether client connections persist after their current request.
     private(set) var keepsConnections = true
-    /// The crowd that the next plain request for the same fetch joins.
-    var crowd: Crowd?
+    /// The group that the next plain request for the same fetch joins.
+    var latestGroup: WaiterGroup?
 
     /// - Parameters:
     ///   - loopSettings: the settings, of which the worker makes a copy.
@@ -125,10 +125,6 @@ final class Worker {
     var isOverloaded: Bool { @inline(never) get { shared.isOverloaded } }
 
 
-    /// Serves the transaction when all sockets that are ready have been read.
-    @inline(never)
-    func serveSoon(_ transaction: Transaction) { turns.putSoon(transaction) }
-
     /// Records a request whose response is sent or aborted.
     @inline(never)
     func record(_ sent: SentResponse, of transaction: Transaction, client: ByteSlice) {
@@ -168,7 +164,7 @@ final class Worker {
         contexts.change(new.headLimits)
         pools.change(to: new.origins)
         recorder.trustedProxies = new.trustedProxies
-        crowd = nil
+        latestGroup = nil
     }
 
     /// Closes each connection after its current request from now on; idle connections stay open until `drain`.

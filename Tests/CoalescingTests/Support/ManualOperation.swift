@@ -8,11 +8,11 @@ class ManualOperation: CoalescibleOperation<Int> {
 
     nonisolated init(
         _ identifier: String = "a", onExecute: (@Sendable (ManualOperation) -> Void)? = nil,
-        onLastLeave: (@Sendable () -> Void)? = nil
+        onLastLeave: (@Sendable () -> Void)? = nil, home: (any CallbackQueue)? = nil
     ) {
         self.onLastLeave = onLastLeave
         self.onExecute = onExecute
-        super.init(identifier: identifier)
+        super.init(identifier: identifier, home: home)
     }
 
     nonisolated override func execute() {

@@ -3,23 +3,23 @@ import Testing
 @testable import Proxy
 
 /// What concerns thousands who wait for the same is done for a few of them in each iteration of the loop.
-@Suite(.timeLimit(.minutes(1))) struct CrowdTurnsTests {
+@Suite(.timeLimit(.minutes(1))) struct WaiterGroupTurnsTests {
     private func interim(_ name: String) -> String { "HTTP/1.1 103 Early Hints\r\nLink: </\(name).css>\r\n\r\n" }
 
-    /// One that leads, one that joins by itself, and some turns of those who follow them.
+    /// One that leads, one that joins by the table, and some turns of those who follow them.
     private func crowd(at proxy: TestProxy) throws -> [TestClient] {
         _ = try proxy.ask(times: 2)
         let crowd = try proxy.ask(times: 3 * Turns.turn)
-        #expect(crowd.allSatisfy { $0.isWaiting && $0.isInCrowd })
+        #expect(crowd.allSatisfy { $0.isWaiting })
         proxy.run { proxy.origin.requestCount == 1 }
         return crowd
     }
 
-    /// One that leads, and some turns of those who join by themselves.
+    /// One that leads, and some turns of those who join by the table.
     private func loners(at proxy: TestProxy) throws -> [TestClient] {
         _ = try proxy.ask()
         let loners = try (0..<3 * Turns.turn).map { _ in try proxy.ask("GET /x\nCache-Control: max-stale=5") }
-        #expect(loners.allSatisfy { $0.isWaiting && !$0.isInCrowd })
+        #expect(loners.allSatisfy { $0.isWaiting })
         proxy.run { proxy.origin.requestCount == 1 }
         return loners
     }
@@ -69,7 +69,7 @@ import Testing
         proxy.origin.tell(first)
         proxy.run { before.allSatisfy { $0.interims == first } }
         let after = try proxy.ask(times: 3 * Turns.turn)
-        #expect(after.allSatisfy { $0.isInCrowd && $0.interims.isEmpty })
+        #expect(after.allSatisfy { $0.interims.isEmpty })
         proxy.run { after.allSatisfy { $0.interims == first } }
         #expect(mostAtOnce(after) <= Turns.turn)
         proxy.origin.tell(second)
@@ -95,6 +95,7 @@ import Testing
         proxy.run { clients.allSatisfy(\.hasEnded) }
         #expect(clients.allSatisfy { $0.answer.hasPrefix("503 ") })
         #expect(mostAtOnce(clients) <= Turns.turn)
-        #expect(proxy.worker.crowd == nil)
+        // The leader, whose fetch has begun.
+        #expect(proxy.worker.latestGroup?.operation.waiterCount == 1)
     }
 }

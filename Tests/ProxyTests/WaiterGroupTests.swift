@@ -4,14 +4,14 @@ import Testing
 
 @testable import Proxy
 
-/// Requests that join the same fetch one after another share a seat, and each is served, told or let go by itself.
-@Suite(.timeLimit(.minutes(1))) struct CrowdSeatTests {
-    /// One that leads, one that joins by itself, and `members` who follow them.
+/// The requests of a loop that wait for the same fetch are one waiter there, and each is served, told or let go by itself.
+@Suite(.timeLimit(.minutes(1))) struct WaiterGroupTests {
+    /// One that leads, one that joins by the table, and `members` who follow them.
     private func crowd(of members: Int, at proxy: TestProxy) throws -> [TestClient] {
         let others = try proxy.ask(times: 2)
-        #expect(others.allSatisfy { $0.isWaiting && !$0.isInCrowd })
         let crowd = try proxy.ask(times: members)
-        #expect(crowd.allSatisfy { $0.isWaiting && $0.isInCrowd })
+        #expect((others + crowd).allSatisfy { $0.isWaiting && $0.group === others[0].group })
+        #expect(proxy.worker.latestGroup === others[0].group)
         proxy.run { proxy.origin.requestCount == 1 }
         return crowd
     }
@@ -19,12 +19,12 @@ import Testing
     @Test func `all members get the response of the one fetch, more than a turn of them too`() throws {
         let proxy = try TestProxy()
         let members = try crowd(of: 3 * Turns.turn, at: proxy)
-        #expect(proxy.worker.crowd?.operation.waiterCount == members.count + 2)
+        #expect(proxy.worker.latestGroup?.operation.waiterCount == members.count + 2)
         proxy.origin.answer("one")
         proxy.run { members.allSatisfy(\.hasEnded) }
         #expect(members.allSatisfy { $0.answer == "200 one" })
         #expect(proxy.origin.requestCount == 1)
-        #expect(proxy.worker.crowd == nil, "what is stored is found on the hot path")
+        #expect(proxy.worker.latestGroup == nil, "what is stored is found on the hot path")
     }
 
     @Test func `each member is told that the fetch failed`() throws {
@@ -54,14 +54,29 @@ import Testing
 
     @Test func `nobody joins a crowd whose members have all left`() throws {
         let proxy = try TestProxy()
-        let members = try crowd(of: 2, at: proxy)
+        let members = try proxy.ask(times: 4)
+        proxy.run { proxy.origin.requestCount == 1 }
+        let group = members[0].group
         for member in members { member.leave() }
-        #expect(proxy.worker.crowd == nil)
+        #expect(proxy.worker.latestGroup == nil)
         let next = try proxy.ask()
-        #expect(next.isWaiting && !next.isInCrowd)
+        #expect(next.isWaiting && next.group !== group)
         proxy.origin.answer("one")
         proxy.run { next.hasEnded }
         #expect(next.answer == "200 one")
+        #expect(proxy.origin.requestCount == 1)
+    }
+
+    @Test func `members that come and leave all the time leave no trace`() throws {
+        let proxy = try TestProxy()
+        let first = try proxy.ask(times: 3)
+        for _ in 0..<3000 { try proxy.ask().leave() }
+        let last = try proxy.ask(times: 2)
+        first[1].leave()
+        proxy.run { proxy.origin.requestCount == 1 }
+        proxy.origin.answer("one")
+        proxy.run { (first + last).allSatisfy(\.hasEnded) }
+        #expect((first + last).map(\.answer) == ["200 one", "", "200 one", "200 one", "200 one"])
     }
 
     @Test func `what may not be shared releases each member, who asks for itself`() throws {
@@ -76,10 +91,25 @@ import Testing
         #expect(members.allSatisfy { $0.answer == "200 for another" })
     }
 
-    @Test func `a request that asks for something special takes a seat of its own`() throws {
+    @Test func `a request that asks for something special waits with the others, and nobody follows it`() throws {
         let proxy = try TestProxy()
-        _ = try crowd(of: 1, at: proxy)
+        let members = try crowd(of: 1, at: proxy)
+        let latest = proxy.worker.latestGroup?.latest
         let special = try proxy.ask("GET /x\nCache-Control: max-stale=5")
-        #expect(special.isWaiting && !special.isInCrowd)
+        #expect(special.isWaiting && special.group === members[0].group)
+        #expect(proxy.worker.latestGroup?.latest === latest)
+    }
+
+    @Test func `a fetch for one request alone is a group of one`() throws {
+        let proxy = try TestProxy()
+        let clients = try (0..<2).map { _ in try proxy.ask("GET /x\nCache-Control: no-store") }
+        #expect(clients[0].group !== clients[1].group)
+        #expect(clients.allSatisfy { $0.group?.operation.waiterCount == 1 })
+        proxy.run { proxy.origin.requestCount == 2 }
+        clients[0].leave()
+        proxy.origin.hangUp()
+        proxy.origin.answer("two")
+        proxy.run { clients[1].hasEnded }
+        #expect(clients.map(\.answer) == ["", "200 two"])
     }
 }

@@ -5,17 +5,21 @@ import Testing
 
 @testable import Proxy
 
-/// The 1xx responses of a fetch, told on the loops of those who joined it. Both loops are this thread's, which lets
-/// them run in turns.
-@Suite struct InterimResponsesTests {
+/// The waiters of a fetch on other loops, which are told its 1xx responses there. Both loops are this thread's, which
+/// lets them run in turns.
+@Suite struct WaitersElsewhereTests {
     private final class Ear: FetchWaiter {
         private(set) var heard = ""
         override func received(interim: ByteSlice) { heard += String(interim) }
+
+        func hear(_ waiters: borrowing WaitersElsewhere, on loop: EventLoop) {
+            for interim in waiters.add(LoopBound(self, on: loop)) { received(interim: interim) }
+        }
     }
 
     /// So that another thread sees them.
     private final class Shared: Sendable {
-        let interims = InterimResponses()
+        let waiters = WaitersElsewhere()
     }
 
     /// Until all that was posted so far is done.
@@ -36,14 +40,16 @@ import Testing
 
     @Test func `each is told on its own loop, later, and all of them in order`() throws {
         try onTwoLoops { one, other in
-            let interims = InterimResponses()
-            let ears = [one, one, other].map { (ear: Ear(), loop: $0) }
-            for (ear, loop) in ears { _ = interims.hear(LoopBound(ear, on: loop)) }
-            interims.append(ByteSlice("a"))
+            let waiters = WaitersElsewhere()
+            let ears = [one, other].map { (ear: Ear(), loop: $0) }
+            for (ear, loop) in ears { ear.hear(waiters, on: loop) }
+            let found = ears.map { waiters.waiter(on: $0.loop.handle) === $0.ear }
+            #expect(found == [true, true])
+            waiters.append(ByteSlice("a"))
             #expect(ears.allSatisfy { $0.ear.heard.isEmpty }, "not from inside")
             run(one)
-            #expect(ears.map(\.ear.heard) == ["a", "a", ""])
-            for text in ["b", "c"] { interims.append(ByteSlice(text)) }
+            #expect(ears.map(\.ear.heard) == ["a", ""])
+            for text in ["b", "c"] { waiters.append(ByteSlice(text)) }
             run(one, other)
             #expect(ears.allSatisfy { $0.ear.heard == "abc" })
         }
@@ -51,11 +57,11 @@ import Testing
 
     @Test func `who joins later gets what came before, once and before what comes after`() throws {
         try onTwoLoops { one, other in
-            let interims = InterimResponses()
-            for text in ["a", "b"] { interims.append(ByteSlice(text)) }
+            let waiters = WaitersElsewhere()
+            for text in ["a", "b"] { waiters.append(ByteSlice(text)) }
             let late = [one, other].map { (ear: Ear(), loop: $0) }
-            for (ear, loop) in late { _ = interims.hear(LoopBound(ear, on: loop)) }
-            interims.append(ByteSlice("c"))
+            for (ear, loop) in late { ear.hear(waiters, on: loop) }
+            waiters.append(ByteSlice("c"))
             run(one, other)
             #expect(late.allSatisfy { $0.ear.heard == "abc" })
         }
@@ -65,12 +71,12 @@ import Testing
         let shared = Shared()
         let count = 300
         let writer = try LoopThread(name: "writer") { _ in
-            for number in 0..<count { shared.interims.append(ByteSlice("\(number) ")) }
+            for number in 0..<count { shared.waiters.append(ByteSlice("\(number) ")) }
         }
         let loop = try EventLoop()
         let ears = (0..<count).map { _ in
             let ear = Ear()
-            _ = shared.interims.hear(LoopBound(ear, on: loop))
+            ear.hear(shared.waiters, on: loop)
             run(loop)
             return ear
         }
@@ -83,51 +89,45 @@ import Testing
 
     @Test func `who has left is told nothing more, and is let go of`() throws {
         try onTwoLoops { one, _ in
-            let interims = InterimResponses()
+            let waiters = WaitersElsewhere()
             let stays = Ear()
             weak var left: Ear?
-            var token = SlotToken.none
             do {
                 let leaves = Ear()
                 left = leaves
-                token = interims.hear(LoopBound(leaves, on: one))
-                interims.append(ByteSlice("a"))
+                leaves.hear(waiters, on: one)
+                waiters.append(ByteSlice("a"))
                 run(one)
-                interims.leave(token)
-                interims.append(ByteSlice("b"))
+                waiters.remove(stays, on: one.handle)
+                let present = waiters.waiter(on: one.handle)
+                #expect(present === leaves, "another one has left")
+                waiters.remove(leaves, on: one.handle)
+                waiters.append(ByteSlice("b"))
                 run(one)
                 #expect(leaves.heard == "a")
             }
             #expect(left == nil)
-            _ = interims.hear(LoopBound(stays, on: one))
-            // Its place has been taken.
-            interims.leave(token)
-            interims.append(ByteSlice("c"))
+            stays.hear(waiters, on: one)
+            waiters.append(ByteSlice("c"))
             run(one)
             #expect(stays.heard == "abc")
         }
     }
 
-    @Test func `after the end nobody is told anything, and nobody is held`() throws {
+    @Test func `after the final response nobody is told anything, and who joins gets nothing`() throws {
         try onTwoLoops { one, other in
-            let interims = InterimResponses()
-            weak var former: Ear?
-            do {
-                let ear = Ear()
-                former = ear
-                _ = interims.hear(LoopBound(ear, on: one))
-                interims.append(ByteSlice("a"))
-                interims.end()
-                interims.append(ByteSlice("b"))
-                run(one)
-                #expect(ear.heard == "a", "what came before the end is on its way")
-            }
-            #expect(former == nil)
+            let waiters = WaitersElsewhere()
+            let ear = Ear()
+            ear.hear(waiters, on: one)
+            waiters.append(ByteSlice("a"))
+            waiters.endInterims()
+            waiters.append(ByteSlice("b"))
+            run(one)
+            #expect(ear.heard == "a", "what came before is on its way")
+            let present = waiters.waiter(on: one.handle)
+            #expect(present === ear, "its result is on its way")
             let late = Ear()
-            let token = interims.hear(LoopBound(late, on: other))
-            #expect(token == .none)
-            interims.leave(token)
-            interims.end()
+            late.hear(waiters, on: other)
             run(other)
             #expect(late.heard.isEmpty)
         }
