@@ -10,7 +10,7 @@ import Testing
     private let proxy: TestProxy
     private var listener: Listener?
     /// In the order in which they came.
-    private var connections: [ClientConnection] = []
+    private var connections: [ClientTransport] = []
     private var clients: [TestSocket] = []
     private var idle = IdleConnections()
 
@@ -19,7 +19,7 @@ import Testing
     init() throws {
         proxy = try TestProxy { $0.clients.idleTimeout = .seconds(60) }
         listener = try Listener(.ipv4(.loopback, port: 0), on: proxy.loop) { [unowned self] descriptor, peer in
-            let connection = ClientConnection(adopting: descriptor, peer: peer, worker: proxy.worker)
+            let connection = HTTP1Connection(adopting: descriptor, peer: peer, worker: proxy.worker)
             connections.append(connection)
             connection.begin()
         }

@@ -32,6 +32,14 @@ final class ReadContext {
         self.generation = generation
     }
 
+    /// Whether the buffer holds a part of a request. Empty lines before a request do not count (RFC 9112 §2.2).
+    var hasBegunHead: Bool {
+        let buffer = buffer
+        let bytes = buffer.span
+        for index in bytes.indices where bytes[index] != 0x0d && bytes[index] != 0x0a { return true }
+        return false
+    }
+
     fileprivate func reset() {
         buffer.removeAll()
         parser.use { $0.reset() }

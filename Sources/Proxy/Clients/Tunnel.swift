@@ -22,7 +22,7 @@ final class Tunnel: TunnelEnd {
     /// ```
     private enum Direction { case open, ended, shut }
 
-    private unowned let client: ClientConnection
+    private unowned let client: ClientTransport
     private var upstream: UpstreamConnection?
     private let toClient = ByteBuffer(capacity: 4096)
     private let toUpstream = ByteBuffer(capacity: 4096)
@@ -31,7 +31,7 @@ final class Tunnel: TunnelEnd {
     private let worker: Worker
 
     init(
-        client: ClientConnection, upstream: UpstreamConnection, toClient head: ByteBuffer, toUpstream early: ByteSlice?,
+        client: ClientTransport, upstream: UpstreamConnection, toClient head: ByteBuffer, toUpstream early: ByteSlice?,
         worker: Worker
     ) {
         self.client = client

@@ -12,7 +12,7 @@ final class ClientConnections {
     private let shared: SharedState
     private let metrics: LoopMetrics
     private var listeners: [Listener] = []
-    private var connections: [ObjectIdentifier: ClientConnection] = [:]
+    private var connections: [ObjectIdentifier: ClientTransport] = [:]
     private var idle = IdleConnections()
     private let turnedAway = TurnedAwayClients()
     /// Called once no connection is left; only while draining.
@@ -55,7 +55,7 @@ final class ClientConnections {
         // A reload may have lowered the limit by many: close one idle connection more for each new one.
         if count > most + 1 { _ = makeRoom(for: worker, upTo: most) }
         metrics.add(.clientConnectionsOpened)
-        let connection = ClientConnection(adopting: descriptor, peer: peer, worker: worker)
+        let connection = HTTP1Connection(adopting: descriptor, peer: peer, worker: worker)
         connections[ObjectIdentifier(connection)] = connection
         connection.begin()
     }
@@ -95,7 +95,7 @@ final class ClientConnections {
 
     /// Called by each connection, once, when it has ended.
     /// - Parameter wasIdle: whether it had no request in progress. While draining, this means that it has sent none.
-    func ended(_ connection: ClientConnection, wasIdle: Bool) {
+    func ended(_ connection: ClientTransport, wasIdle: Bool) {
         guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
         if wasIdle, let before = underWay { underWay = before - 1 }
         shared.connections.subtract(1, ordering: .relaxed)

@@ -16,7 +16,7 @@ struct IdleConnections {
 
     /// - Parameter timeout: how long a connection may be idle, in nanoseconds.
     /// - Returns: whether any were found.
-    mutating func find(among connections: [ObjectIdentifier: ClientConnection], at now: Int64, timeout: Int64) -> Bool {
+    mutating func find(among connections: [ObjectIdentifier: ClientTransport], at now: Int64, timeout: Int64) -> Bool {
         guard now >= nextSearch else { return false }
         let latest = now - Self.least + timeout
         let idle = connections.compactMap { id, connection in

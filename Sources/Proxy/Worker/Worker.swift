@@ -193,5 +193,5 @@ final class Worker {
     }
 
     /// - Parameter wasIdle: whether it had no request in progress.
-    func ended(_ connection: ClientConnection, wasIdle: Bool) { clients.ended(connection, wasIdle: wasIdle) }
+    func ended(_ connection: ClientTransport, wasIdle: Bool) { clients.ended(connection, wasIdle: wasIdle) }
 }

@@ -5,7 +5,7 @@ import Storage
 import Telemetry
 
 /// Writing plain hits from the output of the batch: those that wait there, and those that do not.
-extension ClientConnection {
+extension HTTP1Responses {
     /// How much of a write the kernel has taken.
     private enum Progress {
         case whole
@@ -15,13 +15,13 @@ extension ClientConnection {
     }
 
     /// The pending hits were written, when all clients of the batch had their turn.
-    func noteWritten(_ result: WriteResult, of share: Range<Int>) {
+    final func noteWritten(_ result: WriteResult, of share: Range<Int>) {
         _ = noteWritten(result, of: share, persists: true, closes: false)
     }
 
     /// Sends the pending hits, which are the output from `start` on. The phase is still `reading` afterwards only if
     /// the kernel has taken all of them.
-    func sendPending(from start: Int) {
+    final func sendPending(from start: Int) {
         let output = worker.batch.output
         let share = start..<output.count
         noteWritten(write(output.span.extracting(share)), of: share)
@@ -31,24 +31,21 @@ extension ClientConnection {
     /// Sends the pending hits, which are the output from `start` on, and with them `hit`, whose head is the last; then
     /// records it.
     /// - Parameter fields: of the request, with all bytes of the buffer.
-    func send(_ hit: HitPath.Hit, from start: Int, to head: RequestHead, _ fields: FieldView) {
-        let (buffer, began) = (worker.batch.output, input.requestBegan)
-        let share = start..<buffer.count
+    final func send(_ hit: HitPath.Hit, from start: Int, to head: RequestHead, _ fields: FieldView) {
+        let (output, list, began) = (worker.batch.output, worker.gatherList, requestBegan)
         // The client sends no more requests (RFC 9112 §9.6), so no unread bytes can turn the close into a reset.
-        let (persists, closes) = (output.keepsAlive, head.connection.close && fields.bytes.count == head.length)
+        let closes = head.connection.close && fields.bytes.count == head.length
         var body: CompleteBodyReader?
-        let list = worker.gatherList
-        list.removeAll()
         if !hit.isInOutput {
             let reader = CompleteBodyReader(hit.stored.pieces ?? ShortList(), part: hit.part)
             if reader.remaining >= Delivery.largeBody { boundSendQueue() }
             reader.gather(into: list)
             body = reader.reading(hit.stored)
         }
-        let result = write(buffer, from: start, then: list)
+        let result = write(output, from: start, then: list)
         list.removeAll()
-        let progress = noteWritten(result, of: share, body, persists: persists, closes: closes)
-        buffer.truncate(to: start)
+        let progress = noteWritten(result, of: start..<output.count, body, persists: keepsAlive, closes: closes)
+        output.truncate(to: start)
         let sent: SentResponse
         switch progress {
         case .whole:
@@ -56,10 +53,10 @@ extension ClientConnection {
                 status: hit.status, isAborted: false, began: began, firstByte: loop.now,
                 bodyBytes: UInt64(hit.part.count), isProxied: isTrustedProxy)
         case .begun:
-            return output.logWhenOut(
-                AnsweredRequest(
-                    hit.status, .hit, hit.route.upstreamMetrics, head, HeadBlock(copying: fields),
-                    contentInHead: hit.isInOutput ? hit.part.count : 0))
+            answered = AnsweredRequest(
+                hit.status, .hit, hit.route.upstreamMetrics, head, HeadBlock(copying: fields),
+                contentInHead: hit.isInOutput ? hit.part.count : 0)
+            return
         case .failed:
             sent = SentResponse(
                 status: nil, isAborted: true, began: began, firstByte: 0, bodyBytes: 0, isProxied: isTrustedProxy)
@@ -86,18 +83,18 @@ extension ClientConnection {
         }
         guard sent < share.count + (body?.remaining ?? 0) else {
             worker.metrics.add(.clientBytesOut, UInt64(sent))
-            input.answered()
+            noteAnswered()
             if closes { end() } else if !persists { linger() } else { due(.request, worker.timeouts.idle) }
             return .whole
         }
-        let (head, buffer) = (ByteBuffer(capacity: share.count), worker.batch.output)
-        head.append(buffer.span.extracting(share))
-        let rest = body ?? CompleteBodyReader(ShortList(), part: 0..<0)
+        let (head, output) = (ByteBuffer(capacity: share.count), worker.batch.output)
+        head.append(output.span.extracting(share))
         enter(.serving)
-        output.begin()
-        output.keepAlive(persists)
+        firstByteSent = 0
+        keepsAlive = persists
         noteSent(sent)
-        goOn(with: Delivery(head: head, .one(.complete(rest)), framing: .sized), after: sent)
+        let rest = body ?? CompleteBodyReader(ShortList(), part: 0..<0)
+        sendRest(of: Delivery(head: head, .one(.complete(rest)), framing: .sized), after: sent)
         return .begun
     }
 }

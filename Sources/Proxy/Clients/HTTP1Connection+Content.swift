@@ -3,11 +3,11 @@ import HTTPSemantics
 import Libevent
 
 /// Reading the content of the current request and passing it to the request's transaction.
-extension ClientConnection {
+extension HTTP1Connection {
     /// Decodes the bytes in the buffer, at most as many pieces as fit into one turn.
     func readContent() {
-        input.content?.beginTurn()
-        while phase == .serving, let context = input.context, let reader = input.content {
+        content?.beginTurn()
+        while phase == .serving, let context, let reader = content {
             let buffer = context.buffer
             let event: ContentReader.Event
             do throws(MessageSyntaxError) {
@@ -15,7 +15,7 @@ extension ClientConnection {
             } catch {
                 // The response may have begun already, so an error response is possible only before its first byte. The
                 // bytes after malformed content cannot be trusted.
-                if output.firstByteSent == 0, output.delivery == nil { return refuse(error) }
+                if firstByteSent == 0, delivery == nil { return refuse(error) }
                 return end()
             }
             switch event {
@@ -44,8 +44,9 @@ extension ClientConnection {
                 }
             case .end(let trailers, let consumed):
                 context.buffer.consume(consumed)
-                input.contentEnded()
-                keepWhatFollows(context)
+                content = nil
+                // `serve` continues with the buffer that it holds.
+                if !isTaking { moveFromLargeBuffer() }
                 notDue(.content)
                 if let removed = reader.removedTrailer, let arrival = transaction?.arrival {
                     worker.notices.removed([removed], from: arrival)
@@ -60,15 +61,16 @@ extension ClientConnection {
                 notDue(.content)
                 return worker.turns.put { [self] in resumeContent() }
             case .tooLarge:
-                guard let delivery = output.delivery else { return answerInstead(.contentTooLarge) }
+                guard let delivery else { return answerInstead(.contentTooLarge) }
                 // An origin that is still sending its response while it reads the content may wait for the rest of the
                 // content forever.
                 guard delivery.followed?.phase != .open else { return end() }
                 // The response is complete here: send it, and read no more content.
                 stopReading()
-                input.contentEnded()
+                content = nil
                 notDue(.content)
-                return output.beLast()
+                keepsAlive = false
+                return
             }
         }
     }
@@ -78,15 +80,5 @@ extension ClientConnection {
         let (now, timeouts) = (loop.now, worker.timeouts)
         let left = deadline.waitsFor == .content ? deadline.time - now : timeouts.content
         due(.content, timeouts.forContent(left: left, after: count))
-    }
-
-    /// Moves the requests that the client has pipelined out of the large buffer, which other connections need.
-    private func keepWhatFollows(_ context: ReadContext) {
-        // `serve` continues with the buffer that it holds.
-        guard !input.isBeingTaken, context.purpose == .content, !context.buffer.isEmpty else { return }
-        let other = worker.lendContext()
-        other.buffer.append(context.buffer.copied())
-        giveBackContext()
-        input.borrow(other)
     }
 }

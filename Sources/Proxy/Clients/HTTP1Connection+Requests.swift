@@ -5,7 +5,7 @@ import Storage
 import Telemetry
 
 /// Parsing requests from the buffer: each is answered as a plain hit, starts a transaction, or is refused.
-extension ClientConnection {
+extension HTTP1Connection {
     /// The result of parsing and looking up the head at the front of the buffer.
     private enum Step {
         case incomplete
@@ -24,12 +24,12 @@ extension ClientConnection {
     ///     returns it to the worker once its buffer is empty.
     ///   - waits: whether small hits may stay in the batch's output, whose last bytes are then this client's.
     func serve(_ context: ReadContext, waits: Bool = false) {
-        guard !input.isBeingTaken else { return }
-        input.beginTaking()
+        guard !isTaking else { return }
+        beginTaking()
         takeRequests(context, waits: waits)
-        input.endTaking()
+        endTaking()
         switch phase {
-        case .reading where input.hasEnded: end()
+        case .reading where hasEnded: end()
         case .reading, .serving, .lingering: if context.buffer.isEmpty { giveBackContext() }
         case .tunnelling, .closed: giveBackContext()
         }
@@ -43,7 +43,7 @@ extension ClientConnection {
         while phase == .reading, !buffer.isEmpty {
             let step = takeStep(context, from: start, waits: waits)
             if case .answered(let length) = step {
-                input.headTaken()
+                noteRequest()
                 buffer.consume(length)
                 continue
             }
@@ -58,12 +58,12 @@ extension ClientConnection {
             case .malformed(let error):
                 return refuse(error)
             case .alike(let request):
-                input.headTaken()
+                noteRequest()
                 buffer.consume(request.head.length)
                 beginServing()
-                beginTransaction(request)
+                begin(request).look()
             case .unanswered(let head, let fields, let route):
-                input.headTaken()
+                noteRequest()
                 buffer.consume(head.length)
                 beginTransaction(head, fields, on: route)
                 if phase == .serving { readContent() }
@@ -80,7 +80,7 @@ extension ClientConnection {
             latest.isForSameURL(isFromTrustedProxy: isTrustedProxy && worker.loopSettings.trustsProxies)
         {
             context.parser.use { $0.reset() }
-            output.keepAlive(mayPersist(behind: latest.head))
+            keepsAlive = mayPersist(behind: latest.head)
             return .alike(latest)
         }
         return context.parser.use { parser in
@@ -95,14 +95,14 @@ extension ClientConnection {
             guard case .complete(let length) = progress else { return .incomplete }
             defer { parser.reset() }
             let mayPersist = mayPersist(behind: parser.head)
-            output.keepAlive(mayPersist)
+            keepsAlive = mayPersist
             let client = HitPath.Client(
-                address: peerText, isTrustedProxy: isTrustedProxy, persists: mayPersist, began: input.requestBegan,
+                address: peerText, isTrustedProxy: isTrustedProxy, persists: mayPersist, began: requestBegan,
                 start: start, waits: waits)
             let known: Route?
             switch worker.hitPath.answer(parser.head, parser.view(in: buffer.span), of: client) {
             case .pending:
-                input.answered()
+                noteAnswered()
                 return .answered(headLength: length)
             case .ready(let hit):
                 send(hit, from: start, to: parser.head, parser.view(in: buffer.span))
@@ -118,7 +118,7 @@ extension ClientConnection {
     /// Whether the connection persists after a request with this head.
     @inline(__always)
     private func mayPersist(behind head: RequestHead) -> Bool {
-        head.keepsAlive && worker.keepsConnections && input.requestCount + 1 < worker.mostRequests
+        head.keepsAlive && worker.keepsConnections && requestCount + 1 < worker.mostRequests
     }
 
     /// - Parameter route: `nil` if the route was not looked up yet.
@@ -133,36 +133,28 @@ extension ClientConnection {
                 request = admitted
             case .answered(let answer, let route):
                 // The request's content, if any, is not read, so the connection cannot persist.
-                if head.framing != .none { output.beLast() }
+                if head.framing != .none { keepsAlive = false }
                 return respondWithoutTransaction(answer, .synthetic, to: head, fields, on: route)
             }
         } catch {
             // RFC 9931: the bytes after a refused CONNECT may have been meant for the other end of a tunnel.
-            if head.framing != .none || head.method == .connect { output.beLast() }
+            if head.framing != .none || head.method == .connect { keepsAlive = false }
             return respondWithoutTransaction(error, .refused, to: head, fields)
         }
-        guard request.hasContent else { return beginTransaction(request) }
-        input.awaitContent(ContentReader(head, limit: worker.settings.clients.maxBodySize))
-        let transaction = Transaction(request, arrival, client: self, worker: worker)
-        begin(transaction)
-        transaction.beginWithContent()
+        guard request.hasContent else { return begin(request).look() }
+        content = ContentReader(head, limit: worker.settings.clients.maxBodySize)
+        begin(request).beginWithContent()
     }
 
     private func beginServing() {
         enter(.serving)
         // From here on reading may be stopped and resumed, so the loop must watch the socket.
         watch()
-        output.begin()
-        input.begins(at: loop.now)
+        firstByteSent = 0
+        noteBegan()
         notDue()
         // The client may have shut its sending side after this request, while the previous request was served.
         awaitResponse()
-    }
-
-    private func beginTransaction(_ request: consuming ClientRequest) {
-        let transaction = Transaction(request, arrival, client: self, worker: worker)
-        begin(transaction)
-        transaction.look()
     }
 
     // MARK: Responses made by this proxy
@@ -176,15 +168,15 @@ extension ClientConnection {
     /// Sends a response made by this proxy in place of the current transaction, or to a request without a transaction.
     /// The connection closes after it.
     func answerInstead(_ answer: OwnAnswer) {
-        output.beLast()
+        keepsAlive = false
         // `firstByteSent` still holds the time of the previous response.
-        if phase == .reading { output.begin() }
+        if phase == .reading { firstByteSent = 0 }
         enter(.serving)
-        input.contentEnded()
+        content = nil
         let request = transaction?.request
         // The method of a head that is malformed or incomplete.
         var method: Method?
-        if request == nil, let buffer = input.context?.buffer, RequestHeadParser.isHEAD(buffer.span) { method = .head }
+        if request == nil, let buffer = context?.buffer, RequestHeadParser.isHEAD(buffer.span) { method = .head }
         endTransaction()
         respondWithoutTransaction(answer, .refused, to: request?.head, request?.fields, method: method)
     }
@@ -201,8 +193,8 @@ extension ClientConnection {
         let buffer = ByteBuffer(capacity: 512)
         let content = worker.loopSettings.errors.write(
             answer, to: head?.method ?? method, head?.version ?? .http11, nil, upstream: nil,
-            persists: output.keepsAlive, date: worker.loop.wallClockSeconds, into: buffer)
-        output.logWhenOut(AnsweredRequest(answer.status, verdict, route?.upstreamMetrics, head, fields))
+            persists: keepsAlive, date: worker.loop.wallClockSeconds, into: buffer)
+        answered = AnsweredRequest(answer.status, verdict, route?.upstreamMetrics, head, fields)
         send(buffer, content, .sized, passesTrailers: false)
     }
 }
