@@ -1,3 +1,4 @@
+import Coalescing
 import Testing
 
 @testable import Proxy
