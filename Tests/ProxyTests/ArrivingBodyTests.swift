@@ -33,7 +33,7 @@ import Upstream
     }
 
     private func wait(_ arriving: inout ArrivingBody, since now: Int64) {
-        arriving.waitForMemory(MemoryWait(for: .body, since: now, in: shared.memoryLine) {})
+        arriving = arriving.waitingForMemory(MemoryWait(for: .body, since: now, in: shared.memoryLine) {})
     }
 
     /// Reserves all memory but `left` bytes.
@@ -57,7 +57,7 @@ import Upstream
         wait(&first, since: 10)
         let others = (1..<MemoryLine.front).map { _ in MemoryWait(for: .body, since: 20, in: shared.memoryLine) {} }
         wait(&second, since: 30)
-        first.resume()
+        first = first.resumed()
         guard case .noMemory = take(1000, &first, at: 40) else { return #expect(Bool(false)) }
         #expect(first.mayTakeMemory(for: .body, of: shared, at: 40))
         #expect(!second.mayTakeMemory(for: .body, of: shared, at: 40))
@@ -84,7 +84,7 @@ import Upstream
             return #expect(Bool(false))
         }
         #expect(arriving.isPaused && arriving.memoryWait == nil)
-        arriving.resume()
+        arriving = arriving.resumed()
         #expect(!arriving.isPaused)
         withExtendedLifetime(reader) {}
     }
@@ -93,7 +93,7 @@ import Upstream
         reserveAll()
         var arriving = ArrivingBody(length: 1000)
         let inVain = arriving.begin(body, memory: shared, at: 10)
-        arriving.waitForMemory(MemoryWait(for: .head, since: 10, in: shared.memoryLine) {})
+        arriving = arriving.waitingForMemory(MemoryWait(for: .head, since: 10, in: shared.memoryLine) {})
         let woken = GrowingBody(budget: shared.budget)
         let next = MemoryWait(for: .head, since: 20, in: shared.memoryLine) { woken.complete() }
         shared.budget.release(Self.memory)
@@ -119,7 +119,7 @@ import Upstream
         }
         guard case .noRoom = take(piece, &arriving, into: whole) else { return #expect(Bool(false)) }
         #expect(arriving.willBeStored && arriving.received == 2 * piece)
-        arriving.keepWindow(whole, of: GrowingBody.smallestWindow)
+        arriving = arriving.keepingWindow(whole, of: GrowingBody.smallestWindow)
         guard case .done = take(piece, &arriving, into: whole) else { return #expect(Bool(false)) }
         #expect(!arriving.willBeStored && arriving.received == 3 * piece)
     }

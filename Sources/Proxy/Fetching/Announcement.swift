@@ -9,20 +9,18 @@ import Storage
 ///
 /// A temporary value of one fetch, on its loop. It changes the table of fetches, and the notes in the store.
 struct Announcement {
-    /// The request that led.
-    let request: ClientRequest
-    let plan: FetchPlan
-    /// The key under which the response belongs, if not the request's.
-    let otherKey: CacheKey?
-    /// Whether an earlier fetch, which the leader's request had joined, brought a response that only its own leader
-    /// could have. Then a status that concerns the request concerns them all, and the requests of the next crowd must
-    /// not wait for one another.
-    let leaderWasReleased: Bool
-    let worker: Worker
+    private let fetch: Fetch
 
+    init(of fetch: Fetch) { self.fetch = fetch }
+
+    private var request: ClientRequest { fetch.request }
+    private var plan: FetchPlan { fetch.plan }
+    private var worker: Worker { fetch.worker }
+    /// The key under which the response belongs, if not the request's.
+    private var otherKey: CacheKey? { fetch.placement.otherKey }
     private var store: ResponseStore { worker.shared.store }
-    private var storeKey: CacheKey { otherKey ?? request.key }
-    private var method: Method { plan.method(for: request) }
+    private var storeKey: CacheKey { fetch.storeKey }
+    private var method: Method { fetch.method }
 
     /// Announces the response of a fetch that others may join. Before any client gets the response: a later request
     /// must find the operation where it looks, or find a marker that it may not have the response.
@@ -51,7 +49,7 @@ struct Announcement {
         return hasAlias
     }
 
-    /// Notes what later requests learn from the response of a fetch that is for its leader alone.
+    /// Sets the markers for later requests, after the response of a fetch that is for its leader alone.
     func announceAlone(_ fetched: FetchedResponse) {
         if plan.learnsForOthers(than: request) {
             rememberIfUnshareable(fetched.response, fetched.sharing)
@@ -106,7 +104,8 @@ struct Announcement {
 
     func rememberIfUnshareable(_ response: StoredResponse, _ sharing: Sharing) {
         let status = response.facts.status
-        if let reason = sharing.reasonToRemember(status, for: plan, method, leaderWasReleased: leaderWasReleased) {
+        if let reason = sharing.reasonToRemember(status, for: plan, method, leaderWasReleased: fetch.leaderWasReleased)
+        {
             remember(reason, after: status)
         }
     }
@@ -130,14 +129,6 @@ struct Announcement {
     }
 }
 
-extension Announcement {
-    init(of fetch: borrowing Fetch) {
-        self.init(
-            request: fetch.request, plan: fetch.plan, otherKey: fetch.placement.otherKey,
-            leaderWasReleased: fetch.leader?.wasReleased == true, worker: fetch.worker)
-    }
-}
-
 extension FetchPlan {
     /// Whether the fetch is for its leader alone only because coalescing is off. It sends the same request as all
     /// others would have sent, so its result is worth remembering for them.
@@ -145,36 +136,12 @@ extension FetchPlan {
 }
 
 extension FetchOperation {
-    /// Closes the operation after an invalidation that could not find it: one of the response's own key before the
-    /// delivery, or one of its groups before its head named them.
-    nonisolated func closeIfInvalidated(_ placement: Placement, _ response: StoredResponse, _ shared: SharedState) {
-        let request = work.value.request
-        if response.groups != nil, shared.groups.haveInvalidated(response, of: request.authority) { close() }
-        if placement.wasInvalidated(self, for: request, in: shared.variations) { invalidate() }
-    }
-
     /// The waiters begin to read one after another, on loops of their own. The beginning of a body that is not kept
     /// whole stays until the last of them has begun, however far the first has read. The operation is already closed.
     nonisolated func pinBeginning(of fetched: FetchedResponse, until callbacks: CallbackBarrier) {
-        guard fetched.mayServeOthers, let body = fetched.response.looseBody, waiterCount > 1, let cursor = body.attach() else { return }
+        guard fetched.mayServeOthers, let body = fetched.response.looseBody, waiterCount > 1,
+            let cursor = body.attach()
+        else { return }
         callbacks.whenAllAreCalledBack { body.detach(cursor) }
-    }
-}
-
-extension Placement {
-    /// The key under which the response belongs.
-    func storeKey(of request: ClientRequest) -> CacheKey { otherKey ?? request.key }
-
-    /// Whether an invalidation concerns the response of `operation`: the fetch may neither store it nor share it with
-    /// later requests. See `SharedState.invalidate`. Called under the lock of a shard of the store, too.
-    func wasInvalidated(_ operation: FetchOperation?, for request: ClientRequest, in variations: SearchVariations)
-        -> Bool
-    {
-        guard let operation else { return true }
-        if operation.wasInvalidated { return true }
-        // An invalidation finds no operation that was cancelled, and none by a key that it does not have yet.
-        guard operation.hasEnded || (otherKey != nil && !isFoundByOtherKey) else { return false }
-        let sent = request.sentKey.bytes
-        return variations.wasInvalidated(sent.span, since: formerInvalidations)
     }
 }

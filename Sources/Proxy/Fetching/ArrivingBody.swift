@@ -5,8 +5,8 @@ import Upstream
 
 /// The body that a fetch fills: how much of it is kept, how much has arrived, and why its origin is held back.
 ///
-/// A state machine of one fetch, on its loop. It appends to the body and takes memory; each event returns what is left
-/// to do, and the fetch does that.
+/// A state machine of one fetch, on its loop. It appends to the body and takes memory. Each event returns the remaining
+/// action, which the fetch takes.
 ///
 /// ```
 /// flowing ⇄ full                          the window is full until the readers have read
@@ -147,15 +147,17 @@ struct ArrivingBody {
         return true
     }
 
-    /// From now on only the bytes that its readers still need are kept.
-    mutating func keepWindow(_ body: GrowingBody, of size: Int) {
+    /// The body of which, from now on, only the bytes are kept that its readers still need.
+    consuming func keepingWindow(_ body: GrowingBody, of size: Int) -> Self {
         keeping = .window
         body.limit(toWindow: size)
+        return self
     }
 
-    /// The bytes received are offered once more.
-    mutating func resume() {
+    /// The body whose bytes are offered once more.
+    consuming func resumed() -> Self {
         if case .full = flow { flow = .flowing }
+        return self
     }
 
     // MARK: Memory
@@ -189,17 +191,22 @@ struct ArrivingBody {
         shared.memoryLine.letsThrough(memoryWait, for: need, at: now)
     }
 
-    mutating func waitForMemory(_ wait: MemoryWait) { flow = .short(wait) }
+    consuming func waitingForMemory(_ wait: MemoryWait) -> Self {
+        flow = .short(wait)
+        return self
+    }
 
     /// There is memory: the next in line looks for some at once.
     private mutating func stopWaiting(in line: MemoryLine) {
-        guard let need = memoryWait?.need else { return }
-        leaveLine()
-        line.wakeFirst(need)
+        guard let wait = memoryWait else { return }
+        flow = .flowing
+        wait.leave()
+        line.wakeFirst(wait.need)
     }
 
-    /// The body needs no memory any more.
-    mutating func leaveLine() {
+    /// The body that needs no memory any more.
+    consuming func leavingLine() -> Self {
         if case .short = flow { flow = .flowing }
+        return self
     }
 }

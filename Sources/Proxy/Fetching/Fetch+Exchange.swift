@@ -24,10 +24,7 @@ extension Fetch: ExchangeHandler {
     func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
         guard state == .asking else { return }
         progress.last = worker.now
-        var handling = HeadHandling(of: self)
-        let action = handling.action(on: head)
-        placement = handling.placement
-        perform(action)
+        perform(HeadHandling(of: self).action(on: head))
     }
 
     func exchange(_ exchange: Exchange, upgradedTo connection: UpstreamConnection, head: borrowing ReceivedHead) {
@@ -122,10 +119,11 @@ extension Fetch: ExchangeHandler {
     /// - Returns: false if there is no memory.
     private func handOutIfInMemory() -> Bool {
         guard let fetched else { return false }
-        if let body = fetched.response.looseBody, method != .head,
-            !arriving.begin(body, memory: worker.shared, at: worker.now), method.isSafe
-        {
-            return false
+        if let body = fetched.response.looseBody, method != .head {
+            var begun = arriving
+            let hasMemory = begun.begin(body, memory: worker.shared, at: worker.now)
+            arriving = begun
+            guard hasMemory || !method.isSafe else { return false }
         }
         handOut(fetched)
         return true
@@ -144,15 +142,24 @@ extension Fetch: ExchangeHandler {
         } else if let operation {
             operation.elsewhere.endInterims()
             // Before the operation can be found under another key.
-            operation.closeIfInvalidated(placement, response, worker.shared)
+            closeIfInvalidated(response, operation)
             let hasAlias = Announcement(of: self).announce(fetched, by: operation, keepsWhole: isWhole)
             if !isWhole { operation.close() }
             deliver(fetched)
-            operation.closeIfInvalidated(placement, response, worker.shared)
+            closeIfInvalidated(response, operation)
             if hasAlias { placement.noteFoundByOtherKey() }
             if !isWhole { operation.pinBeginning(of: fetched, until: worker.shared.callbacks) }
         }
         decideWhetherToGoOn()
+    }
+
+    /// Closes the operation after an invalidation that could not find it: one of the response's own key before the
+    /// delivery, or one of its groups before its head named them.
+    private func closeIfInvalidated(_ response: StoredResponse, _ operation: FetchOperation) {
+        if response.groups != nil, worker.shared.groups.haveInvalidated(response, of: request.authority) {
+            operation.close()
+        }
+        if wasInvalidated { operation.invalidate() }
     }
 
     /// Decides whether the fetch continues without clients. The head tells: the response must be storable, and its body
@@ -167,7 +174,10 @@ extension Fetch: ExchangeHandler {
     // MARK: The body
 
     private func take(_ bytes: Span<UInt8>, into body: GrowingBody, of response: StoredResponse) -> BodyIntake {
-        switch arriving.take(bytes, into: body, of: response, memory: worker.shared, at: worker.now) {
+        var next = arriving
+        let intake = next.take(bytes, into: body, of: response, memory: worker.shared, at: worker.now)
+        arriving = next
+        switch intake {
         case .done(let reply):
             return reply
         case .tooLong:
@@ -197,13 +207,13 @@ extension Fetch: ExchangeHandler {
         if arriving.keeping.isWhole, let fetched {
             operation?.pinBeginning(of: fetched, until: worker.shared.callbacks)
         }
-        arriving.keepWindow(body, of: worker.shared.streamingWindow)
+        arriving = arriving.keepingWindow(body, of: worker.shared.streamingWindow)
         setMayGoOn(unattended: false)
     }
 
     func bodyHasRoom() {
         guard state == .streaming else { return }
-        arriving.resume()
+        arriving = arriving.resumed()
         progress.last = worker.now
         exchange?.resume()
     }
@@ -218,7 +228,7 @@ extension Fetch: ExchangeHandler {
         guard let operation else { return false }
         let head = state == .awaitingMemory ? fetched : nil
         guard let wait = arriving.memoryWait else {
-            arriving.waitForMemory(
+            arriving = arriving.waitingForMemory(
                 MemoryWait(
                     for: head == nil ? .body : .head, of: operation, in: worker.shared.memoryLine, on: worker.loop))
             return true

@@ -44,18 +44,10 @@ protocol FetchLeader: AnyObject {
 /// any ─cancel→ over                   (the bytes received may be kept as a part)
 /// ```
 ///
-/// This file has the fetch's life cycle and its recipients, `Fetch+Exchange` the events of its exchange. Other types
-/// decide, and own the state that only they use:
-///
-/// | decision | made by |
-/// | --- | --- |
-/// | the request that the origin gets | `FetchRequestWriter` |
-/// | the action on a response's head | `HeadHandling`, by `HeadDecision`, `Revalidation` and `PartialResponse` |
-/// | the key that the response belongs under | `Placement` |
-/// | how later requests find the response, or that they cannot share it | `Announcement` |
-/// | how much of the body is kept by now, and why its origin is held back | `ArrivingBody` |
-/// | how the response is stored | `ResponseStoring` |
-/// | the meaning of an end for waiters and readers, the store and the exchange | `Ending` |
+/// This file has the life cycle and the waiters, `Fetch+Exchange` the events of the exchange. Other types decide:
+/// `FetchRequestWriter` on the request that the origin gets, `HeadHandling` on the action after a head, `Placement` on
+/// the key of the response, `ArrivingBody` on memory and back-pressure, `Ending` on the meaning of an end. `Announcement`
+/// and `ResponseStoring` make the response known and store it.
 final class Fetch: DeadlineTarget {
     enum State {
         case new, asking, awaitingMemory, streaming, over
@@ -107,6 +99,25 @@ final class Fetch: DeadlineTarget {
     /// The method that the origin is sent.
     var method: Method { plan.method(for: request) }
 
+    /// The key under which the response belongs.
+    var storeKey: CacheKey { placement.otherKey ?? request.key }
+
+    /// Whether an invalidation concerns the response: the fetch may neither store it nor share it with later requests.
+    /// See `SharedState.invalidate`. Called under the lock of a shard of the store, too.
+    var wasInvalidated: Bool {
+        guard let operation else { return true }
+        if operation.wasInvalidated { return true }
+        // An invalidation finds no operation that was cancelled, and none by a key that it does not have yet.
+        guard operation.hasEnded || (placement.otherKey != nil && !placement.isFoundByOtherKey) else { return false }
+        let sent = request.sentKey.bytes
+        return worker.variations.wasInvalidated(sent.span, since: placement.formerInvalidations)
+    }
+
+    /// Whether an earlier fetch, which the leader's request had joined, brought a response that only its own leader
+    /// could have. Then a status that concerns the request concerns them all, and the requests of the next crowd must
+    /// not wait for one another.
+    var leaderWasReleased: Bool { leader?.wasReleased == true }
+
     /// Whether the response is written as events occur, so that silence does not mean that the origin is in trouble.
     var isIncremental: Bool { fetched?.response.facts.contains(.isIncremental) ?? false }
 
@@ -146,7 +157,7 @@ final class Fetch: DeadlineTarget {
         progress.last = worker.now
         if plan.isShared {
             if worker.settings.coalescing.whenLastLeaves == .finish { setMayGoOn(unattended: true) }
-            if request.route.isCoalesced { progress.begin(for: self) }
+            if request.route.isCoalesced { progress = progress.begun(for: self) }
         }
         ask()
         if request.hasContent { leader?.fetchTakesContent(self) }
@@ -178,13 +189,13 @@ final class Fetch: DeadlineTarget {
         guard state != .over else { return }
         let isHandedOut = state == .streaming
         enter(.over)
-        arriving.leaveLine()
+        arriving = arriving.leavingLine()
         if isHandedOut, ending.breaksBody, let fetched { breakBody(of: fetched, ending) }
         // Moved out of the property: a use in place would retain the object.
         fetched.take()?.noteEnd(at: worker.moment)
         if plan.isShared {
             operation?.elsewhere.endInterims()
-            progress.cancel(on: worker.deadlines)
+            progress = progress.cancelled(on: worker.deadlines)
         }
         let error = ending.error
         leader = nil
@@ -271,7 +282,9 @@ final class Fetch: DeadlineTarget {
     // MARK: Time
 
     override func deadlineReached() -> Int64? {
-        switch progress.reached(for: self, isPaused: arriving.isPaused) {
+        let (outcome, left) = progress.reached(for: self, isPaused: arriving.isPaused)
+        progress = left
+        switch outcome {
         case .goesOn(let next):
             return next
         case .standsStill:

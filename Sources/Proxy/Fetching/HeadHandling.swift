@@ -10,7 +10,7 @@ import Upstream
 /// response of its own; or the origin's failure.
 ///
 /// ```
-/// 304 about a stored response                      answer; release if it lacks what the leader wants
+/// 304 about a stored response                      answer; release if the parts do not suffice
 /// 304 about none, or about an unknown one          ask again, without conditions or without the client's tags
 /// 304 about a representation of the leader alone   answerLeader
 /// 5xx or failure, with a usable stale response     answer
@@ -20,8 +20,8 @@ import Upstream
 /// any other                                        handOut
 /// ```
 ///
-/// A temporary value of one fetch, on its loop. It changes the stored responses and the markers, but neither the fetch
-/// nor its clients: it returns the action that the fetch has to take.
+/// A temporary value of one fetch, on its loop. It changes the stored responses and the markers, but of the fetch only
+/// the placement: it returns the action that the fetch has to take.
 struct HeadHandling {
     enum Action {
         /// Ask the origin once more.
@@ -37,54 +37,35 @@ struct HeadHandling {
         case handOut(FetchedResponse, partKeeper: StoredResponse?)
     }
 
-    /// The request that led.
-    let request: ClientRequest
-    let plan: FetchPlan
-    let worker: Worker
-    let operation: FetchOperation?
-    /// The conditions that the origin was sent.
-    let conditions: FetchRequestWriter.Conditions
-    /// When the origin was asked.
-    let requestTime: Moment
-    let responseTime: Moment
+    private let fetch: Fetch
+    private let responseTime: Moment
     /// Whether the leader's request goes past the cache because of one of its cookies.
-    let hasPassCookie: Bool
-    /// Whether an earlier fetch, which the leader's request had joined, brought a response that only its own leader
-    /// could have.
-    let leaderWasReleased: Bool
-    /// The address of the server that answered, as text.
-    let server: ByteSlice
-    private(set) var placement: Placement
+    private let hasPassCookie: Bool
 
-    init(of fetch: borrowing Fetch) {
-        request = fetch.request
-        plan = fetch.plan
-        worker = fetch.worker
-        operation = fetch.operation
-        conditions = fetch.conditions
-        requestTime = fetch.sentAt
-        responseTime = worker.moment
-        hasPassCookie = request.hasPassCookie(by: worker.loopSettings)
-        leaderWasReleased = fetch.leader?.wasReleased == true
-        server = fetch.exchange?.addressText ?? .empty
-        placement = fetch.placement
+    @inline(__always)
+    init(of fetch: Fetch) {
+        self.fetch = fetch
+        responseTime = fetch.worker.moment
+        hasPassCookie = fetch.request.hasPassCookie(by: fetch.worker.loopSettings)
     }
 
-    private var method: Method { plan.method(for: request) }
+    // Read from the fetch, not kept: each reference kept would be retained.
+    private var request: ClientRequest { fetch.request }
+    private var plan: FetchPlan { fetch.plan }
+    private var worker: Worker { fetch.worker }
+    private var method: Method { fetch.method }
     private var policy: CachingPolicy { request.route.policy }
-    private var announcement: Announcement {
-        Announcement(
-            request: request, plan: plan, otherKey: placement.otherKey, leaderWasReleased: leaderWasReleased,
-            worker: worker)
-    }
+    /// When the origin was asked.
+    private var requestTime: Moment { fetch.sentAt }
+    private var announcement: Announcement { Announcement(of: fetch) }
 
-    mutating func action(on head: borrowing ReceivedHead) -> Action {
+    func action(on head: borrowing ReceivedHead) -> Action {
         let status = head.head.status
         if status == .notModified, !plan.isPass { return actionOnNotModified(head) }
         if status.isServerError, let action = standIn(on: .status(status), status: status) { return action }
         if let range = plan.range, let action = actionOnPart(head, of: range) { return action }
         if Invalidation.applies(method: method, status: status) {
-            worker.invalidate(request, answeredBy: head.fields, status: status, except: operation)
+            worker.invalidate(request, answeredBy: head.fields, status: status, except: fetch.operation)
         }
         // Read once and passed on: the value is large.
         let policy = policy
@@ -98,7 +79,8 @@ struct HeadHandling {
         let decision = decide(head, facts, policy, groups)
         if method == .get, plan.stored != nil || plan.parts != nil {
             revalidation.forbidStaleUse(
-                after: facts, head.fields, willBeStored: decision.willBeStored, staysHere: placement.otherKey == nil)
+                after: facts, head.fields, willBeStored: decision.willBeStored,
+                staysHere: fetch.placement.otherKey == nil)
         }
         if status == .ok, isWholeInVain(decision), remembersWholeInVain(because: decision.sharing) { return .release }
         let response = makeResponse(head, facts, policy, groups, decision)
@@ -112,7 +94,8 @@ struct HeadHandling {
     /// The rules for applying the origin's answer to the stored responses.
     private var revalidation: Revalidation {
         Revalidation(
-            request: request, plan: plan, requestTime: requestTime, hasPassCookie: hasPassCookie, store: worker.shared.store, recorder: worker.recorder)
+            request: request, plan: plan, requestTime: requestTime, hasPassCookie: hasPassCookie,
+            store: worker.shared.store, recorder: worker.recorder)
     }
 
     /// Handles a 304 to our own conditions.
@@ -120,10 +103,10 @@ struct HeadHandling {
         let requestFields = request.fields
         // The 304 names none of the tags sent: ask again without the client's tags, so that the 304 is certain to be
         // about a stored response.
-        if conditions == .storedAndClients, head.fields.entityTag == nil { return .ask(.stored) }
+        if fetch.conditions == .storedAndClients, head.fields.entityTag == nil { return .ask(.stored) }
         if let freshened = revalidation.freshened(
-            byNotModified: head.fields, responseTime: responseTime, clientIsAsked: conditions == .storedAndClients)
-        {
+            byNotModified: head.fields, responseTime: responseTime, clientIsAsked: fetch.conditions == .storedAndClients
+        ) {
             // The new fields may change the outcome of the leader's own conditions, and the leader may want more than
             // the stored parts, or the whole: another look-up, which finds the updated response, asks for that.
             guard (freshened.leaderResponse ?? freshened.response).hasEverything(wantedBy: request) else {
@@ -133,7 +116,7 @@ struct HeadHandling {
                 with: freshened.response, forLeader: freshened.leaderResponse, source: .validated,
                 status: head.head.status, isStored: freshened.isStored, isForOthers: freshened.isForOthers)
         }
-        if conditions == .storedAndClients, ClientConditions.isConfirmed(requestFields.view, by: head.fields) {
+        if fetch.conditions == .storedAndClients, ClientConditions.isConfirmed(requestFields.view, by: head.fields) {
             return answerToLeader(head)
         }
         // The 304 selects no stored response (RFC 9111 §4.3.4): ask for the whole.
@@ -179,7 +162,7 @@ struct HeadHandling {
         // RFC 9111 §5.2.2.4: after `no-cache`, each request needs a validation of its own; also, the 304 may have made
         // the response private.
         let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly }
-        if let operation {
+        if let operation = fetch.operation {
             if source == .validated {
                 if stored.facts.contains(.separatesRequests), announcement.tellsOthersApart(operation) {
                     announcement.rememberSeparation()
@@ -205,7 +188,7 @@ struct HeadHandling {
 
     /// Handles the head of a response to a request for a range.
     /// - Returns: `nil` if the response is to be treated like any other.
-    private mutating func actionOnPart(_ head: borrowing ReceivedHead, of range: ByteRangeSpec) -> Action? {
+    private func actionOnPart(_ head: borrowing ReceivedHead, of range: ByteRangeSpec) -> Action? {
         let length = head.head.framing.announcedLength
         guard let part = ReceivedPart(head.fields, status: head.head.status, contentLength: length, asked: range) else {
             return rejectPart(head)
@@ -235,7 +218,7 @@ struct HeadHandling {
             let size = StoredResponse.mostObjectSize(
                 head.fields, content: head.head.framing.announcedLength ?? 0, partOf: nil)
             let isTooLarge = status == .ok && size > worker.storage.objectLimit
-            if status == .partialContent || isTooLarge || (status == .rangeNotSatisfiable && leaderWasReleased) {
+            if status == .partialContent || isTooLarge || (status == .rangeNotSatisfiable && fetch.leaderWasReleased) {
                 announcement.remember(speaksForOthers ? .part : .prohibited(.authorization))
             }
             return nil
@@ -260,7 +243,7 @@ struct HeadHandling {
     /// - Parameters:
     ///   - facts: the facts of the response as it would be stored.
     ///   - part: the part of the representation that the content is, if a range was requested and a part came.
-    private mutating func decide(
+    private func decide(
         _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, _ groups: CacheGroups?,
         part: ReceivedPart? = nil
     ) -> HeadDecision {
@@ -272,18 +255,19 @@ struct HeadHandling {
             part: part, for: request, plan, policy, hasPassCookie: hasPassCookie,
             objectLimit: worker.storage.objectLimit,
             isOutdated: isOutdated(groups),
-            wasInvalidated: wasInvalidated)
+            wasInvalidated: fetch.wasInvalidated)
         // False of nearly all responses.
         if fields.contains(.noVarySearch) || request.isUnderVariation {
+            // A copy in a local variable avoids the run-time check of exclusive access.
+            var placement = fetch.placement
             placement.chooseStoreKey(
                 by: fields, for: request, willBeStored: decision.willBeStored, in: worker.variations, worker.keys)
-            if placement.otherKey != nil, wasInvalidated { decision.forbidStoring(because: .outdated) }
+            fetch.placement = placement
+            if placement.otherKey != nil, fetch.wasInvalidated { decision.forbidStoring(because: .outdated) }
         }
         decision.isToldStored = isSureToBeStored(decision)
         return decision
     }
-
-    private var wasInvalidated: Bool { placement.wasInvalidated(operation, for: request, in: worker.variations) }
 
     /// Whether one of the response's groups was invalidated since the origin was asked (RFC 9875 §3).
     private func isOutdated(_ groups: CacheGroups?) -> Bool {
@@ -320,7 +304,7 @@ struct HeadHandling {
         if reason == .prohibited(.passCookie) { return false }
         guard
             plan.isShared
-                || (plan.learnsForOthers(than: request) && !leaderWasReleased
+                || (plan.learnsForOthers(than: request) && !fetch.leaderWasReleased
                     && (plan.stored == nil || reason != .noCache))
         else { return false }
         announcement.remember(reason)
@@ -336,7 +320,7 @@ struct HeadHandling {
         // A small response that is complete is packed: no body follows. One with a separate head for the leader is not
         // packed, since the two heads share a body.
         if let content = head.content, content.count <= StoredResponse.packedBody, !facts.contains(.excludesFields) {
-            let (lines, key) = (worker.scratch, placement.storeKey(of: request).bytes)
+            let (lines, key) = (worker.scratch, fetch.storeKey.bytes)
             lines.removeAll()
             StoredFields.append(
                 head.fields, facts: facts, policy: policy, dropping: Self.writtenAnew, isForLeader: isForLeader,
@@ -365,7 +349,9 @@ struct HeadHandling {
     private func makeBody(for decision: HeadDecision) -> GrowingBody {
         let (budget, length) = (worker.shared.budget, decision.contentLength)
         let window = decision.keeping.isWhole ? nil : worker.shared.streamingWindow
-        guard let operation else { return GrowingBody(budget: budget, expectedLength: length, window: window) }
+        guard let operation = fetch.operation else {
+            return GrowingBody(budget: budget, expectedLength: length, window: window)
+        }
         // A closure over one strong reference needs no object of its own.
         return GrowingBody(budget: budget, expectedLength: length, window: window) {
             operation.work.handle.post { operation.work.value.bodyHasRoom() }
@@ -386,7 +372,8 @@ struct HeadHandling {
     @inline(__always)
     private func circumstances(of response: StoredResponse) -> FetchedResponse.Circumstances {
         FetchedResponse.Circumstances(
-            leader: request, otherKey: placement.otherKey, search: placement.search, server: server,
+            leader: request, otherKey: fetch.placement.otherKey, search: fetch.placement.search,
+            server: fetch.exchange?.addressText ?? .empty,
             requestTime: requestTime, invalidations: response.groups == nil ? nil : worker.shared.groups)
     }
 }

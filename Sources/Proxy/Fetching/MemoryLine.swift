@@ -115,12 +115,13 @@ final class MemoryLine: Sendable {
 }
 
 /// The wait of one fetch for memory, and so its place in the line, from which it looks for memory from time to time.
-/// Ends when its owner, the fetch's `ArrivingBody`, releases it. Belongs to the fetch's loop.
+/// Ends with `leave`, or when its owner, the fetch's `ArrivingBody`, releases it. Belongs to the fetch's loop.
 final class MemoryWait {
     /// When memory was missing for the first time, or last found, in nanoseconds of the loop's clock.
     var since: Int64
     let need: MemoryLine.Need
     private let line: MemoryLine
+    private var isInLine = true
 
     /// - Parameters:
     ///   - now: nanoseconds of the loop's clock.
@@ -130,7 +131,13 @@ final class MemoryWait {
         line.enter(self, wake: wake)
     }
 
-    deinit { line.leave(ObjectIdentifier(self), need) }
+    /// Leaves the line, at once: the next fetch can be woken.
+    func leave() {
+        if isInLine { line.leave(ObjectIdentifier(self), need) }
+        isInLine = false
+    }
+
+    deinit { leave() }
 
     /// The wait of the operation's fetch, which looks for memory on its loop.
     convenience init(for need: MemoryLine.Need, of operation: FetchOperation, in line: MemoryLine, on loop: EventLoop) {
@@ -143,10 +150,9 @@ final class MemoryWait {
 
     private func lookLater(_ operation: FetchOperation, on loop: EventLoop) {
         loop.schedule(after: Worker.memoryRetryInterval) { [weak self, weak operation, unowned loop] in
-            // This object is not held meanwhile: finding memory releases it, before the next fetch in line is woken.
-            guard let operation, self != nil else { return }
+            guard let self, isInLine, let operation else { return }
             operation.work.value.lookForMemory()
-            self?.lookLater(operation, on: loop)
+            if isInLine { lookLater(operation, on: loop) }
         }
     }
 }

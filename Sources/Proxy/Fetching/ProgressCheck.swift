@@ -1,7 +1,8 @@
 import Libevent
 
 /// Checks from time to time whether the origin of a shared fetch stands still: then the next request starts another
-/// fetch. Belongs to one fetch, on its loop.
+/// fetch. Belongs to one fetch, on its loop. Its methods return the next value: a change in place would need a run-time
+/// check of exclusive access.
 struct ProgressCheck {
     /// When the origin last made progress, in nanoseconds of the loop's clock.
     var last: Int64 = 0
@@ -13,15 +14,19 @@ struct ProgressCheck {
         max(fetch.worker.settings.coalescing.overtakeAfter.nanoseconds, DeadlineWheel.Settings.tick)
     }
 
-    /// Arms the first check. `Fetch.deadlineReached` calls `reached`.
-    mutating func begin(for fetch: Fetch) { arm(after: Self.patience(with: fetch), for: fetch) }
+    /// The check, armed for the first time. `Fetch.deadlineReached` calls `reached`.
+    consuming func begun(for fetch: Fetch) -> Self { armed(after: Self.patience(with: fetch), for: fetch) }
 
-    private mutating func arm(after nanoseconds: Int64, for fetch: Fetch) {
+    private consuming func armed(after nanoseconds: Int64, for fetch: Fetch) -> Self {
         deadline = deadline.awaiting(
             (), until: fetch.worker.now + nanoseconds, for: fetch, on: fetch.worker.deadlines)
+        return self
     }
 
-    mutating func cancel(on wheel: DeadlineWheel) { deadline = deadline.cancelled(on: wheel) }
+    consuming func cancelled(on wheel: DeadlineWheel) -> Self {
+        deadline = deadline.cancelled(on: wheel)
+        return self
+    }
 
     enum Outcome {
         /// The wheel is to call again at this time, if it is set.
@@ -31,17 +36,16 @@ struct ProgressCheck {
     }
 
     /// - Parameter isPaused: whether the origin cannot show progress, since it is held back.
-    mutating func reached(for fetch: Fetch, isPaused: Bool) -> Outcome {
+    consuming func reached(for fetch: Fetch, isPaused: Bool) -> (Outcome, left: Self) {
         let (reached, left) = deadline.reached(at: fetch.worker.now)
         deadline = left
         switch reached {
-        case .nothing: return .goesOn(nil)
-        case .later(let time): return .goesOn(time)
+        case .nothing: return (.goesOn(nil), self)
+        case .later(let time): return (.goesOn(time), self)
         case .due: break
         }
         let (stillFor, patience) = (isPaused ? 0 : fetch.worker.now - last, Self.patience(with: fetch))
-        guard stillFor < patience else { return .standsStill }
-        arm(after: patience - stillFor, for: fetch)
-        return .goesOn(nil)
+        guard stillFor < patience else { return (.standsStill, self) }
+        return (.goesOn(nil), armed(after: patience - stillFor, for: fetch))
     }
 }
