@@ -42,11 +42,15 @@ struct Audience<Value: Sendable>: Sendable {
     @usableFromInline let home: ObjectIdentifier?
     /// The number of callers on that queue.
     @usableFromInline var callersAtHome = 0
-    @usableFromInline var limit = Int.max
-    @usableFromInline var lastLeavePolicy = LastLeavePolicy.goOn
+    @usableFromInline var limit: Int
+    @usableFromInline var lastLeavePolicy: LastLeavePolicy
 
     @inlinable
-    init(home: ObjectIdentifier? = nil) { self.home = home }
+    init(home: ObjectIdentifier? = nil, limit: Int = .max, lastLeavePolicy: LastLeavePolicy = .goOn) {
+        self.home = home
+        self.limit = limit
+        self.lastLeavePolicy = lastLeavePolicy
+    }
 
     @usableFromInline
     enum Join: Sendable {

@@ -29,12 +29,16 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     ///   - identifier: needed only for `coalesce(operation:)` and `enqueue(operation:)`.
     ///   - home: the queue on which the operation's work runs, if that work tells the callers on this queue itself
     ///     (`join(on:accepts:waiter:)`).
+    ///   - waiterLimit: see `waiterLimit`.
+    ///   - lastLeavePolicy: see `lastLeavePolicy`.
     @inlinable
     public nonisolated init(
-        identifier: consuming (any Hashable & Sendable)? = nil, home: (any CallbackQueue)? = nil
+        identifier: consuming (any Hashable & Sendable)? = nil, home: (any CallbackQueue)? = nil,
+        waiterLimit: Int = .max, lastLeavePolicy: LastLeavePolicy = .goOn
     ) {
         self.identifier = consume identifier
-        audience = Protected(Audience(home: home.map { ObjectIdentifier($0) }))
+        audience = Protected(
+            Audience(home: home.map { ObjectIdentifier($0) }, limit: waiterLimit, lastLeavePolicy: lastLeavePolicy))
         super.init()
     }
 

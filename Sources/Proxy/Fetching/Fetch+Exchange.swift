@@ -16,8 +16,7 @@ extension Fetch: ExchangeHandler {
         // An interim response that sets a cookie, or answers a request with credentials or fields of its own, goes to
         // the leader only: which clients may share the final response is not yet known.
         if plan.isShared, !head.fields.contains(.setCookie), !request.hasAuthorization, !request.isPeculiar {
-            waiter?.received(interim: interim)
-            operation?.elsewhere.append(interim)
+            share(interim: interim)
         }
     }
 

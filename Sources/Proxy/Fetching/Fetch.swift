@@ -71,6 +71,8 @@ final class Fetch: DeadlineTarget {
     var leader: (any FetchLeader)?
     /// The requests of this loop that wait for the result; the leader is one of them.
     private(set) var waiter: FetchWaiter?
+    /// Whether an interim response came that is not for the leader alone.
+    private(set) var hasSharedInterims = false
 
     let worker: Worker
     private(set) var state = State.new
@@ -194,7 +196,8 @@ final class Fetch: DeadlineTarget {
         // Moved out of the property: a use in place would retain the object.
         fetched.take()?.noteEnd(at: worker.moment)
         if plan.isShared {
-            operation?.elsewhere.endInterims()
+            // A response that was handed out has ended them.
+            if !isHandedOut { operation?.elsewhere.endInterims() }
             progress = progress.cancelled(on: worker.deadlines)
         }
         let error = ending.error
@@ -229,6 +232,13 @@ final class Fetch: DeadlineTarget {
     func gather(_ waiter: FetchWaiter) -> Bool {
         self.waiter = waiter
         return hasBegun
+    }
+
+    /// Passes an interim response to all that wait but the leader.
+    func share(interim: ByteSlice) {
+        hasSharedInterims = true
+        waiter?.received(interim: interim)
+        operation?.elsewhere.append(interim)
     }
 
     /// The requests of `waiter` have left.

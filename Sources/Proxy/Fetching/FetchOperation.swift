@@ -24,8 +24,10 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     private nonisolated let joinedByUnlike = Atomic(false)
     private nonisolated let invalidated = Atomic(false)
 
+    /// - Parameter mostWaiters: how many requests may wait for the fetch or read its response at the same time.
     nonisolated init(
-        number: UInt64, leader: ClientRequest, plan: FetchPlan, made: Int64, work: consuming LoopOwned<Fetch>
+        number: UInt64, leader: ClientRequest, plan: FetchPlan, made: Int64, work: consuming LoopOwned<Fetch>,
+        mostWaiters: Int
     ) {
         self.number = number
         self.leader = leader
@@ -33,7 +35,9 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
         self.made = made
         let loop = work.handle
         self.work = work
-        super.init(home: loop)
+        // A fetch that has not begun has no response to finish, so it is cancelled when its last client leaves, unless
+        // it is a refresh. `Fetch` sets the policy from then on.
+        super.init(home: loop, waiterLimit: mostWaiters, lastLeavePolicy: plan.isRefresh ? .goOn : .cancel)
     }
 
     nonisolated var key: FetchKey { plan.key }
@@ -59,16 +63,16 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     // MARK: The waiters of each loop
 
     /// The waiter of the requests on this loop, if any waits.
-    nonisolated func waiter(on loop: LoopHandle) -> FetchWaiter? {
-        work.handle === loop ? work.use { $0.waiter } : elsewhere.waiter(on: loop)
+    nonisolated func waiter(on loop: @autoclosure () -> LoopHandle) -> FetchWaiter? {
+        work.handle.isCurrent ? work.use { $0.waiter } : elsewhere.waiter(on: loop())
     }
 
     /// From now on `waiter` gets the interim responses and the result, for the requests of its loop.
     /// - Returns: the interim responses so far.
-    nonisolated func add(_ waiter: FetchWaiter, on loop: EventLoop) -> [ByteSlice] {
-        guard work.handle === loop.handle else { return elsewhere.add(LoopBound(waiter, on: loop)) }
+    nonisolated func add(_ waiter: FetchWaiter, on loop: @autoclosure () -> EventLoop) -> [ByteSlice] {
+        guard work.handle.isCurrent else { return elsewhere.add(LoopBound(waiter, on: loop())) }
         // Without a slot there is no work to stop that would tell the fetch of its end.
-        if work.use({ $0.gather(waiter) }) { return elsewhere.interims }
+        if work.use({ $0.gather(waiter) }) { return work.use { $0.hasSharedInterims } ? elsewhere.interims : [] }
         add(
             OperationObserver(of: .cancelled, on: work.handle) {
                 ($0.operation as? FetchOperation)?.work.value.end(.cancelled)
@@ -77,8 +81,8 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     }
 
     /// The waiter gets nothing more. No effect if another one has its place.
-    nonisolated func remove(_ waiter: FetchWaiter, on loop: LoopHandle) {
-        if work.handle === loop { work.use { $0.forget(waiter) } } else { elsewhere.remove(waiter, on: loop) }
+    nonisolated func remove(_ waiter: FetchWaiter, on loop: @autoclosure () -> LoopHandle) {
+        if work.handle.isCurrent { work.use { $0.forget(waiter) } } else { elsewhere.remove(waiter, on: loop()) }
     }
 
     /// Whether the operation has got its slot, or has ended. Any thread; takes the operation's lock.

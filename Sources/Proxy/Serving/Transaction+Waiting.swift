@@ -7,19 +7,7 @@ import Telemetry
 import Upstream
 
 /// The way from the fetch's result, or the end of the wait for it, to the answer or another look-up.
-extension Transaction: TurnTaker {
-    func turnCame() {
-        guard state == .waiting, let group else { return }
-        // Before the result, and so before the response.
-        group.tellMissing(self)
-        if let result = group.result(for: self) { take(result) }
-    }
-
-    /// Sends one or more interim responses, if the client may have them: not after the response has begun.
-    func send(interim: ByteSlice) {
-        if state == .waiting, request.head.version == .http11 { client.send(interim: interim) }
-    }
-
+extension Transaction {
     /// Takes the fetch's result.
     func take(_ result: Result<FetchedResponse, OperationError>) {
         // A departed client is noticed when the proxy writes to it.
@@ -70,21 +58,11 @@ extension Transaction: TurnTaker {
         return worker.loop.now + worker.settings.coalescing.waitTimeout.nanoseconds
     }
 
-    func waitedTooLong() {
-        // The fetch that the request waits for may have got its slot since.
-        guard let operation = group?.operation, !waitsAsLong(as: operation) else { return }
-        // Read before the request leaves. If it waits for a slot, another fetch would only stand further back in the
-        // queue.
-        let isAtWork = operation.hasBegun
-        guard stopWaiting() else { return }
-        meets(isAtWork ? .wait(operation) : .slot)
-    }
-
     /// Whether the request waits until the fetch ends, which the upstream's timeouts ensure: the fetch has its slot,
     /// and the request leads it, or has given up a wait before. A request gives up only one wait: so requests that gave
     /// up together wait together, and the number of fetches follows from the time that passes, not from the number of
     /// clients.
-    private func waitsAsLong(as operation: FetchOperation) -> Bool {
+    func waitsAsLong(as operation: FetchOperation) -> Bool {
         // The leader reads the state of the fetch itself: the operation may have its slot while the fetch has not begun
         // yet on this loop.
         if let ledFetch { return ledFetch.hasBegun }

@@ -12,10 +12,10 @@ import Upstream
 /// it waits: a leader waits as long as its fetch does, and its content goes through that fetch. Small content is read
 /// ahead: the request takes no slot, and reaches no origin, while its client sends it.
 ///
-/// This file looks the request up, and is the only one to change its state. The extensions have the rules of each step:
-/// from a plan to the fetch that the request waits for (`Fetching`), from the fetch's result, or the end of the wait,
-/// to the next state (`Waiting`), from a response to the head that the client gets (`Responding`). `RequestContent` has
-/// the request's content.
+/// This file looks the request up, and is the only one to change its state. `FetchSearch` finds the fetch that the
+/// request waits for. The extensions have the rules of each further step: from the fetch's result, or the end of the
+/// wait, to the next state (`Waiting`), from a response to the head that the client gets (`Responding`).
+/// `RequestContent` has the request's content.
 ///
 /// ```
 /// new ─content that may be small→ gathering ─complete, too large, no memory for it→ new, and looked up
@@ -29,12 +29,9 @@ import Upstream
 ///   │          └─failure→ responding (502, 503, 504), or new, alone, where errors are not shared
 ///   └─ responding ─sent→ over;  any ─leave→ over
 /// ```
-final class Transaction: FetchLeader {
+final class Transaction: WaitingRequest, FetchLeader {
     enum State: Equatable { case new, gathering, waiting, responding(Status), over }
 
-    /// The request, whose key may change between look-ups, as more query rules are learnt for its path.
-    private(set) var request: ClientRequest
-    let arrival: Arrival
     private(set) var provenance = Provenance(.synthetic)
     /// The fetch's result.
     private(set) var fetched: FetchedResponse?
@@ -47,8 +44,6 @@ final class Transaction: FetchLeader {
     /// The group in which the request waits for a fetch; also while the body of its response still comes from the
     /// fetch. Not part of the state, because both states have the same group.
     private(set) var group: WaiterGroup?
-    /// The request's place in the group, which sets it.
-    var place = 0
     // The small properties stand together: thousands of transactions may wait, and each cache line of them is a miss.
     private(set) var state = State.new
     private(set) var sharingHistory = SharingHistory()
@@ -56,16 +51,13 @@ final class Transaction: FetchLeader {
     /// Whether a response was stored when the request was forwarded: a stored response may be served at a limit or
     /// after a failure.
     private(set) var hasStandIn = false
-    /// Whether the fetch that the request waits for, or whose response it gets, was made for it.
-    private(set) var leads = false
     /// The fetch that this request led, until it leaves.
     private(set) var ledFetch: Fetch?
 
     init(_ request: consuming ClientRequest, _ arrival: Arrival, client: any TransactionClient, worker: Worker) {
-        self.request = request
-        self.arrival = arrival
         self.client = client
         self.worker = worker
+        super.init(request, arrival)
     }
 
     /// Ends the transaction: the last byte of the response is with the kernel, or the client has left.
@@ -90,7 +82,7 @@ final class Transaction: FetchLeader {
         let request = request
         let resource = worker.resource(for: request)
         if resource == nil {
-            if followLatest() { return }
+            if worker.latestGroup != nil, FetchSearch(for: self).followLatest() { return }
         } else if worker.latestGroup?.latest === request {
             // A response was stored since: the next request takes the hot path again.
             worker.latestGroup = nil
@@ -107,7 +99,7 @@ final class Transaction: FetchLeader {
                 OwnAnswer(.gatewayTimeout, "No fresh response is stored, and the request says only-if-cached."),
                 detail: "only-if-cached")
         case .fetch(let plan):
-            fetch(plan, for: request, seen: resource)
+            FetchSearch(for: self).find(plan, seen: resource)
         }
     }
 
@@ -228,6 +220,30 @@ final class Transaction: FetchLeader {
         self.group = nil
         state = .new
         return true
+    }
+
+    // MARK: Calls of its group
+
+    override func turnCame() {
+        guard state == .waiting, let group else { return }
+        // Before the result, and so before the response.
+        group.tellMissing(self)
+        if let result = group.result(for: self) { take(result) }
+    }
+
+    /// Sends one or more interim responses, if the client may have them: not after the response has begun.
+    override func send(interim: ByteSlice) {
+        if state == .waiting, request.head.version == .http11 { client.send(interim: interim) }
+    }
+
+    override func waitedTooLong() {
+        // The fetch that the request waits for may have got its slot since.
+        guard let operation = group?.operation, !waitsAsLong(as: operation) else { return }
+        // Read before the request leaves. If it waits for a slot, another fetch would only stand further back in the
+        // queue.
+        let isAtWork = operation.hasBegun
+        guard stopWaiting() else { return }
+        meets(isAtWork ? .wait(operation) : .slot)
     }
 
     // MARK: Calls of the fetch that it led

@@ -41,7 +41,7 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
 
     private struct Member {
         /// `nil` once it has left.
-        var transaction: Transaction?
+        var waiting: WaitingRequest?
         /// Until when the member waits, in nanoseconds of the loop's clock; `.max`: until the fetch ends. Of two others
         /// the later one waits longer.
         let due: Int64
@@ -72,7 +72,7 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
     private var token = WaiterToken.none
     private var state = State.gathering
     /// The first member, which the leader is if it is of this loop. Stored apart: most groups have one member.
-    private var first = Member(transaction: nil, due: .max)
+    private var first = Member(waiting: nil, due: .max)
     /// The other members in the order in which they came; `nil` before the second one.
     private var others: Exclusive<[Member]>?
     /// How many members have come. Those that have left are counted, until `removeDeparted`.
@@ -94,6 +94,8 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
     /// asking the table. The next request mostly has a head of the same bytes, which need not be parsed and copied
     /// again.
     private(set) var latest: ClientRequest?
+    /// Called when no request may join without asking the table any more.
+    var whenClosed: (() -> Void)?
     /// When a request last joined without asking the table, in nanoseconds of the loop's clock.
     private var lastFollowed = Int64.min
     /// How many departed members may stay in the list beyond the number present.
@@ -134,10 +136,10 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
 
     /// Adds a member, which has joined the operation already.
     /// - Parameter due: until when the member waits; `.max`: until the fetch ends.
-    func add(_ transaction: Transaction, until due: Int64) {
+    func add(_ waiting: WaitingRequest, until due: Int64) {
         if count > 2 * present + Self.mostDeparted { removeDeparted() }
-        transaction.place = count
-        let member = Member(transaction: transaction, due: due)
+        waiting.place = count
+        let member = Member(waiting: waiting, due: due)
         if count == 0 {
             first = member
         } else {
@@ -152,28 +154,29 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
             if due != .max, case .stopped = clock { clock = .armed(worker.deadlines.arm(self, at: due)) }
             if !interims.isEmpty { lineUp() }
         case .served:
-            worker.turns.putSoon(transaction)
+            worker.turns.putSoon(waiting)
         case .over:
             assertionFailure("a request joined a group that is over")
         }
     }
 
     /// The member leaves, whatever it waits for or reads.
-    func leave(_ transaction: Transaction) {
-        remove(transaction)
+    func leave(_ waiting: WaitingRequest) {
+        remove(waiting)
         operation.leave(token)
     }
 
     /// The member leaves, unless its result is on its way.
     /// - Returns: false, without a change, if it is, or has come.
-    func stopWaiting(_ transaction: Transaction) -> Bool {
+    func stopWaiting(_ waiting: WaitingRequest) -> Bool {
         guard isGathering, operation.stopWaiting(token) else { return false }
-        remove(transaction)
+        remove(waiting)
         return true
     }
 
-    private func remove(_ transaction: Transaction) {
-        update(transaction.place) { $0.transaction = nil }
+    private func remove(_ waiting: WaitingRequest) {
+        let index = waiting.place
+        if index == 0 { first.waiting = nil } else { others?.use { $0[index - 1].waiting = nil } }
         present -= 1
         if present == 0 { end() }
     }
@@ -184,7 +187,7 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
         others = nil
         interims = []
         if wasGathering { stopGathering() }
-        if worker.latestGroup === self { worker.latestGroup = nil }
+        whenClosed.take()?()
     }
 
     /// No more members come, and no wait ends by time.
@@ -193,17 +196,13 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
         clock = .stopped
         operation.remove(self, on: worker.loop.handle)
         latest = nil
-        if worker.latestGroup === self { worker.latestGroup = nil }
+        whenClosed.take()?()
     }
 
     // MARK: The list of members
 
     private func member(at index: Int) -> Member {
-        index == 0 ? first : others?.use { $0[index - 1] } ?? Member(transaction: nil, due: .max)
-    }
-
-    private func update(_ index: Int, _ change: (inout Member) -> Void) {
-        if index == 0 { change(&first) } else { others?.use { change(&$0[index - 1]) } }
+        index == 0 ? first : others?.use { $0[index - 1] } ?? Member(waiting: nil, due: .max)
     }
 
     /// Members that come and leave all the time while the fetch goes on must not make the list grow without end.
@@ -211,11 +210,11 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
         others?.use { members in
             var kept: [Member] = []
             var (waiting, told) = (0, 0)
-            for (index, member) in members.enumerated() where member.transaction != nil {
+            for (index, member) in members.enumerated() where member.waiting != nil {
                 if index + 1 < firstWaiting { waiting += 1 }
                 if index + 1 < nextToTell { told += 1 }
                 kept.append(member)
-                member.transaction?.place = kept.count
+                member.waiting?.place = kept.count
             }
             members = kept
             count = kept.count + 1
@@ -251,9 +250,10 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
 
     override func received(interim: ByteSlice) {
         guard isGathering else { return }
-        interims.append(interim)
+        // Assigned, not appended in place, which would cost every access to the property a check at run time.
+        interims = interims + [interim]
         nextToTell = 0
-        if first.transaction?.leads == true {
+        if first.waiting?.leads == true {
             // The fetch has told its leader.
             first.heard += 1
             if present == 1 { return }
@@ -267,16 +267,17 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
         stopGathering()
         // Content that came with the response's head is sent with it.
         let turns = worker.turns
-        for index in 0..<count {
-            if let transaction = member(at: index).transaction { turns.putSoon(transaction) }
+        if let waiting = first.waiting { turns.putSoon(waiting) }
+        others?.use { members in
+            for member in members { if let waiting = member.waiting { turns.putSoon(waiting) } }
         }
     }
 
     /// The result for a member; `nil` while there is none.
-    func result(for transaction: Transaction) -> Result<FetchedResponse, OperationError>? {
+    func result(for waiting: WaitingRequest) -> Result<FetchedResponse, OperationError>? {
         guard case .served(let result) = state else { return nil }
-        guard case .success(let fetched) = result, !transaction.leads else { return result }
-        let (request, arrival) = (transaction.request, transaction.arrival.time)
+        guard case .success(let fetched) = result, !waiting.leads else { return result }
+        let (request, arrival) = (waiting.request, waiting.arrival.time)
         if let lastServed, request === lastServed.request, arrival.monotonic <= lastServed.arrival { return result }
         guard fetched.mayServe(request, arrivedAt: arrival) else {
             operation.countReleased()
@@ -309,19 +310,18 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
     }
 
     /// Sends a member the interim responses that it lacks.
-    func tellMissing(_ transaction: Transaction) {
-        if !interims.isEmpty { tell(transaction.place) }
+    func tellMissing(_ waiting: WaitingRequest) {
+        if !interims.isEmpty { tell(waiting.place) }
     }
 
     /// - Returns: whether the member lacked any.
     @discardableResult
     private func tell(_ index: Int) -> Bool {
-        let member = member(at: index)
-        let heard = Int(member.heard)
-        guard let transaction = member.transaction, heard < interims.count else { return false }
-        let all = UInt32(interims.count)
-        update(index) { $0.heard = all }
-        transaction.send(interim: interims[heard...].inOne())
+        let (member, interims) = (member(at: index), interims)
+        let (heard, all) = (Int(member.heard), interims.count)
+        guard let waiting = member.waiting, heard < all else { return false }
+        if index == 0 { first.heard = UInt32(all) } else { others?.use { $0[index - 1].heard = UInt32(all) } }
+        waiting.send(interim: interims[heard...].inOne())
         return true
     }
 
@@ -338,7 +338,7 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
         let now = worker.now
         while isGathering, firstWaiting < count {
             let member = member(at: firstWaiting)
-            if let transaction = member.transaction, member.due != .max {
+            if let waiting = member.waiting, member.due != .max {
                 guard member.due <= now else {
                     clock = .armed(worker.deadlines.arm(self, at: member.due))
                     return
@@ -346,7 +346,7 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
                 guard left > 0 else { return }
                 left -= 1
                 firstWaiting += 1
-                transaction.waitedTooLong()
+                waiting.waitedTooLong()
             } else {
                 firstWaiting += 1
             }

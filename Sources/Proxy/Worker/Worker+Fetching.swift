@@ -18,15 +18,11 @@ extension Worker {
         _ request: ClientRequest, _ arrival: Arrival, _ plan: FetchPlan, leader: (any FetchLeader)?,
         content: OutgoingContent? = nil
     ) -> FetchOperation {
-        let operation = FetchOperation(
+        FetchOperation(
             number: shared.nextOperation(), leader: request, plan: plan, made: now,
             work: LoopOwned(
-                Fetch(request, arrival, plan: plan, worker: self, leader: leader, content: content), on: loop))
-        if plan.isShared { operation.waiterLimit = settings.coalescing.maxWaiters }
-        // A fetch that has not begun has no response to finish, so it is cancelled when its last client leaves, unless
-        // it is a refresh. `Fetch.begin` sets the configured policy.
-        operation.lastLeavePolicy = plan.isRefresh ? .goOn : .cancel
-        return operation
+                Fetch(request, arrival, plan: plan, worker: self, leader: leader, content: content), on: loop),
+            mostWaiters: settings.coalescing.maxWaiters)
     }
 
     /// Revalidates a response that is served stale, in the background (RFC 5861 §3): the fetch neither delays the
@@ -53,6 +49,9 @@ extension Worker {
     /// Lets the next requests join `group` without asking the table; only until the end of this iteration if none does.
     func offer(_ group: WaiterGroup) {
         latestGroup = group
+        group.whenClosed = { [self, unowned group] in
+            if latestGroup === group { latestGroup = nil }
+        }
         loop.atIterationEnd { [self] in
             if latestGroup === group, !group.wasFollowed { latestGroup = nil }
         }

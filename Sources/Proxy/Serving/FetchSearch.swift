@@ -4,16 +4,32 @@ import Libevent
 import Storage
 import Telemetry
 
-/// The way from a plan to the fetch that the request waits for: led, joined, or for it alone.
-extension Transaction {
+/// Finds the fetch that a request waits for, and the group in which it waits: the request leads the fetch, joins it, or
+/// has it alone.
+///
+/// A value made for one look-up. It acts on the transaction, whose state only the transaction changes.
+struct FetchSearch {
+    private let transaction: Transaction
+    private let request: ClientRequest
+    private let worker: Worker
+    /// When the request's head was complete.
+    private let time: Moment
+
+    init(for transaction: Transaction) {
+        self.transaction = transaction
+        request = transaction.request
+        worker = transaction.worker
+        time = transaction.arrival.time
+    }
+
     /// Found under the table's lock instead of a fetch: the store or the query rules changed since the look-up. A
     /// resource is a snapshot, so another identity means that a response was stored, marked or dropped since; the
     /// request is looked up again. This makes look-up, join and lead one step.
     private enum Superseded: Sendable { case snapshot }
 
     /// - Parameter resource: the stored responses and notes from which the plan was made.
-    func fetch(_ plan: FetchPlan, for request: ClientRequest, seen resource: CachedResource?) {
-        noteAsking(by: plan)
+    func find(_ plan: FetchPlan, seen resource: CachedResource?) {
+        transaction.noteAsking(by: plan)
         let fetches = worker.fetches(of: request)
         if plan.isShared, plan.range != nil {
             let advice = resource?.advice(at: worker.moment, hasAuthorization: request.hasAuthorization) ?? .share
@@ -24,14 +40,15 @@ extension Transaction {
         let isOverloaded = worker.isOverloaded
         if isOverloaded, fetches.operation(for: plan.key, as: FetchOperation.self) == nil {
             worker.notices.overloaded(worker.shared)
-            return meets(.memory)
+            return transaction.meets(.memory)
         }
         guard plan.isShared else {
-            let operation = worker.makeFetch(request, arrival, plan, leader: self, content: content.takeAhead())
+            let operation = worker.makeFetch(
+                request, transaction.arrival, plan, leader: transaction, content: transaction.content.takeAhead())
             return enqueued(
                 fetches.enqueueAloneAtHome(operation, group: plan.group(ofFetchFor: request)), as: .alone)
         }
-        let (store, time) = (worker.shared.store, arrival.time)
+        let store = worker.shared.store
         var made: WaiterGroup?
         let result = fetches.enqueue(
             plan.key, on: worker.loop.handle, accepts: { $0.mayServe(request, arrivedAt: time) },
@@ -45,7 +62,7 @@ extension Transaction {
             unless: { () -> Superseded? in
                 store.resource(request.key) != resource || worker.hasLearnt(about: request) ? .snapshot : nil
             },
-            make: { worker.makeFetch(request, arrival, plan, leader: self) })
+            make: { worker.makeFetch(request, transaction.arrival, plan, leader: transaction) })
         if plan.range != nil, case .started(let operation, _) = result {
             // Lets `joinLargerPart` find the fetch of a part, unless it finds another one.
             fetches.addAlias(operation, for: anyPart(plan))
@@ -63,24 +80,23 @@ extension Transaction {
         switch result {
         case .found:
             // `Superseded`, not a response.
-            lookAgainAtOnce()
+            transaction.lookAgainAtOnce()
         case .started(let operation, let token):
             let group = WaiterGroup(at: operation, worker: worker)
             group.beginGathering(token)
-            lead(in: group, as: role)
+            transaction.lead(in: group, as: role)
         case .joined(let operation, let token, let late):
             operation.noteJoin(of: request)
             joined(operation, token, late: late, group)
         case .refused(let reason, _):
             worker.metrics.add(.coalescing(.refused))
-            meets(.refusal(reason))
+            transaction.meets(.refusal(reason))
         }
     }
 
     /// Joins `operation` without asking the table.
     /// - Returns: why the operation takes no more waiters; `nil` if the request has joined.
     private func join(_ operation: FetchOperation) -> Refusal? {
-        let (request, worker, time) = (request, worker, arrival.time)
         var made: WaiterGroup?
         let joining = operation.join(on: worker.loop.handle, accepts: { $0.mayServe(request, arrivedAt: time) }) {
             let group = WaiterGroup(at: operation, worker: worker)
@@ -102,12 +118,14 @@ extension Transaction {
         if late {
             let group = WaiterGroup(at: operation, worker: worker)
             group.serve(operation.value, token)
-            return join(group, late: true)
+            return transaction.join(group, late: true)
         }
-        if let group = operation.waiter(on: worker.loop.handle) as? WaiterGroup { return join(group, late: false) }
+        if let group = operation.waiter(on: worker.loop.handle) as? WaiterGroup {
+            return transaction.join(group, late: false)
+        }
         let group = made ?? WaiterGroup(at: operation, worker: worker)
         group.beginGathering(token)
-        join(group, late: false)
+        transaction.join(group, late: false)
     }
 
     // MARK: Joining without asking the table
@@ -117,10 +135,10 @@ extension Transaction {
     /// fetched under the key, the operation ends or is closed.
     /// - Returns: false, without a change, if the table must be asked.
     func followLatest() -> Bool {
-        guard sharingHistory.looksLikeAnyOther, !request.isBound, let group = worker.latestGroup,
+        guard transaction.sharingHistory.looksLikeAnyOther, !request.isBound, let group = worker.latestGroup,
             let latest = group.latest, latest === request || (group.isFor(request) && isOrdinary)
         else { return false }
-        noteMiss()
+        transaction.noteMiss()
         switch join(group.operation) {
         case nil:
             if latest !== request { group.operation.noteJoin(of: request) }
@@ -138,7 +156,8 @@ extension Transaction {
     /// Lets the next requests follow this one, which joined `operation` while no response to it is stored, into its
     /// group: they need not ask the table.
     private func mayBeFollowed(to operation: FetchOperation) {
-        guard isOrdinary, operation.key.kind == .get(isAuthorized: false), operation.key.variant == nil, let group
+        guard isOrdinary, operation.key.kind == .get(isAuthorized: false), operation.key.variant == nil,
+            let group = transaction.group
         else { return }
         // Of two groups at the same time only one is kept: replacing each by the other again and again would cost more
         // than it saves.
