@@ -19,7 +19,8 @@ import Testing
     init() throws {
         proxy = try TestProxy { $0.clients.idleTimeout = .seconds(60) }
         listener = try Listener(.ipv4(.loopback, port: 0), on: proxy.loop) { [unowned self] descriptor, peer in
-            let connection = HTTP1Connection(adopting: descriptor, peer: peer, worker: proxy.worker)
+            let connection = HTTP1Connection(
+                adopting: descriptor, peer: peer, worker: proxy.worker, clients: proxy.worker.clients)
             connections.append(connection)
             connection.begin()
         }

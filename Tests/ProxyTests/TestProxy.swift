@@ -234,7 +234,7 @@ final class TestClient: TransactionClient, TurnTaker {
             return .wrote(offered.count)
         }
         if outcome == .starved, let body = delivery.followed {
-            worker.starvedClients.wait(self, for: body)
+            worker.clients.starvedClients.wait(self, for: body)
             worker.loop.stop()
         } else {
             leave()

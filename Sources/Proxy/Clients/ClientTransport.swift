@@ -8,7 +8,7 @@ import Telemetry
 /// The protocol of the bytes is a subclass, and is known when the object is made. One object for both keeps an idle
 /// connection small, and a request passes between them without a reference that is counted.
 ///
-/// Owned by its worker, confined to its loop.
+/// Owned by `clients`, confined to its loop.
 ///
 /// ```
 /// reading ─a request begins to be answered→ serving ─its response is sent, its content read→ reading
@@ -46,6 +46,8 @@ class ClientTransport: Socket {
     }
 
     final let worker: Worker
+    /// The objects and settings that the client connections of the loop share.
+    final let clients: ClientConnections
     final let peer: SocketAddress
     /// The peer's address as text, for the log. The path of a Unix socket may be any bytes.
     final let peerText: ByteSlice
@@ -71,13 +73,14 @@ class ClientTransport: Socket {
     /// The tunnel that the connection has become.
     private var tunnel: Tunnel?
 
-    init(adopting descriptor: consuming Descriptor, peer: SocketAddress, worker: Worker) {
+    init(adopting descriptor: consuming Descriptor, peer: SocketAddress, worker: Worker, clients: ClientConnections) {
         self.worker = worker
+        self.clients = clients
         self.peer = peer
         peerText = peer.hostText
         isTrustedProxy = worker.recorder.trustedProxies.include(peer)
         super.init(adopting: descriptor, on: worker.loop)
-        due(.request, worker.timeouts.idle)
+        due(.request, clients.timeouts.idle)
     }
 
     // MARK: For the protocol
@@ -122,7 +125,7 @@ class ClientTransport: Socket {
     /// Reads the bytes that have already arrived, then waits for more. Called once, after the worker has registered the
     /// connection.
     final func begin() {
-        if receive() { worker.batch.add(self) } else { watch() }
+        if receive() { clients.batch.add(self) } else { watch() }
     }
 
     /// Makes the loop report when the socket is readable. Later calls have no effect.
@@ -136,7 +139,7 @@ class ClientTransport: Socket {
 
     override final func readable() {
         switch phase {
-        case .reading: if receive() { worker.batch.add(self) }
+        case .reading: if receive() { clients.batch.add(self) }
         case .serving: if receive() { bytesCame() }
         case .tunnelling: tunnel?.clientReadable()
         case .lingering: discard()
@@ -155,7 +158,7 @@ class ClientTransport: Socket {
     /// - Returns: whether bytes were read into the buffer.
     private func receive() -> Bool {
         if context == nil {
-            context = phase == .serving && takesLargePieces ? worker.lendContentContext() : worker.lendContext()
+            context = phase == .serving && takesLargePieces ? clients.lendContentContext() : clients.lendContext()
         }
         guard let buffer = context?.buffer else { return false }
         // At most one buffer is read of a client that sends requests ahead.
@@ -192,7 +195,7 @@ class ClientTransport: Socket {
     /// Limits the wait for the response if the client has shut its sending side, and watches for its reset meanwhile.
     final func awaitResponse() {
         guard hasEnded else { return }
-        due(.response, worker.timeouts.halfClosed)
+        due(.response, clients.timeouts.halfClosed)
         watchForDeparture()
     }
 
@@ -202,7 +205,7 @@ class ClientTransport: Socket {
 
     /// The buffer, lent now if there is none.
     final func borrowContext() -> ReadContext {
-        let lent = context ?? worker.lendContext()
+        let lent = context ?? clients.lendContext()
         context = lent
         return lent
     }
@@ -210,7 +213,7 @@ class ClientTransport: Socket {
     /// Moves the bytes of a large buffer to another one: other connections need it.
     final func moveFromLargeBuffer() {
         guard let former = context, former.purpose == .content, !former.buffer.isEmpty else { return }
-        let other = worker.lendContext()
+        let other = clients.lendContext()
         other.buffer.append(former.buffer.copied())
         giveBackContext()
         context = other
@@ -226,7 +229,7 @@ class ClientTransport: Socket {
     /// Has no effect while requests are taken from the buffer.
     final func giveBackContext() {
         guard !isTaking, let unused = context.take() else { return }
-        worker.takeBack(unused)
+        clients.takeBack(unused)
     }
 
     // MARK: Time
@@ -240,6 +243,11 @@ class ClientTransport: Socket {
 
     private func due(_ waiting: Waiting, at time: Int64) {
         deadline = deadline.awaiting(waiting, until: time, for: self, on: worker.deadlines)
+    }
+
+    /// Restarts the timeout of the tunnel: a byte was relayed in either direction.
+    final func awaitTunnel() {
+        if phase == .tunnelling { due(.tunnel, clients.timeouts.tunnel) }
     }
 
     /// Clears the deadline.
@@ -282,7 +290,7 @@ class ClientTransport: Socket {
     }
 
     /// A connection without a request waits only shortly for its first.
-    final func awaitFirstRequest() { due(.request, at: min(deadline.time, loop.now + worker.timeouts.firstRequest)) }
+    final func awaitFirstRequest() { due(.request, at: min(deadline.time, loop.now + clients.timeouts.firstRequest)) }
 
     // MARK: The end
 
@@ -292,7 +300,7 @@ class ClientTransport: Socket {
         enter(.lingering)
         try? shutdownWrite()
         if hasEnded { return end() }
-        due(.linger, worker.timeouts.linger)
+        due(.linger, clients.timeouts.linger)
         startReading()
     }
 
@@ -319,6 +327,6 @@ class ClientTransport: Socket {
         deadline = deadline.cancelled(on: worker.deadlines)
         giveBackContext()
         if isAbrupt { abort() } else { close() }
-        worker.ended(self, wasIdle: wasIdle)
+        clients.ended(self, wasIdle: wasIdle)
     }
 }

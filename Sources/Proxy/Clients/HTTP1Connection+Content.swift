@@ -23,7 +23,7 @@ extension HTTP1Connection {
                 context.buffer.consume(consumed)
                 switch transaction?.wantsContent() ?? .more {
                 case .more:
-                    if deadline.waitsFor == nil { due(.content, worker.timeouts.content) }
+                    if deadline.waitsFor == nil { due(.content, clients.timeouts.content) }
                 case .little:
                     notDue(.content)
                 case .nothing:
@@ -77,7 +77,7 @@ extension HTTP1Connection {
 
     /// Every byte extends the deadline for the next, but by no more time than that byte takes at `min-body-rate`.
     private func contentCame(_ count: Int) {
-        let (now, timeouts) = (loop.now, worker.timeouts)
+        let (now, timeouts) = (loop.now, clients.timeouts)
         let left = deadline.waitsFor == .content ? deadline.time - now : timeouts.content
         due(.content, timeouts.forContent(left: left, after: count))
     }

@@ -37,7 +37,7 @@ extension HTTP1Connection {
 
     @inline(__always)
     private func takeRequests(_ context: ReadContext, waits: Bool) {
-        let (buffer, pending) = (context.buffer, worker.batch.output)
+        let (buffer, pending) = (context.buffer, clients.batch.output)
         // The client's pending hits are the bytes from here on.
         let start = pending.count
         while phase == .reading, !buffer.isEmpty {
@@ -48,13 +48,13 @@ extension HTTP1Connection {
                 continue
             }
             if pending.count > start { sendPending(from: start) }
-            // If sending the hits has changed the phase, this head is parsed again once those hits are sent.
+            // The kernel has not taken all hits: this head is parsed again once it has.
             guard phase == .reading else { return }
             switch consume step {
             case .answered:
                 break
             case .incomplete:
-                return due(.head, worker.timeouts.head, onlyIfNot: .head)
+                return due(.head, clients.timeouts.head, onlyIfNot: .head)
             case .malformed(let error):
                 return refuse(error)
             case .alike(let request):
@@ -100,7 +100,7 @@ extension HTTP1Connection {
                 address: peerText, isTrustedProxy: isTrustedProxy, persists: mayPersist, began: requestBegan,
                 start: start, waits: waits)
             let known: Route?
-            switch worker.hitPath.answer(parser.head, parser.view(in: buffer.span), of: client) {
+            switch clients.hitPath.answer(parser.head, parser.view(in: buffer.span), of: client) {
             case .pending:
                 noteAnswered()
                 return .answered(headLength: length)
@@ -118,7 +118,7 @@ extension HTTP1Connection {
     /// Whether the connection persists after a request with this head.
     @inline(__always)
     private func mayPersist(behind head: RequestHead) -> Bool {
-        head.keepsAlive && worker.keepsConnections && requestCount + 1 < worker.mostRequests
+        head.keepsAlive && clients.keepsConnections && requestCount + 1 < clients.mostRequests
     }
 
     /// - Parameter route: `nil` if the route was not looked up yet.

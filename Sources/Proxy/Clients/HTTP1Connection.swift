@@ -29,7 +29,7 @@ final class HTTP1Connection: HTTP1Responses {
 
     override func batchCame() {
         guard phase == .reading, let context else { return }
-        serve(context, waits: worker.batch.isShared)
+        serve(context, waits: clients.batch.isShared)
     }
 
     override func isLate(with waiting: Waiting) {

@@ -4,7 +4,7 @@ import Libevent
 import Storage
 import Telemetry
 
-/// Writing plain hits from the output of the batch: those that wait there, and those that do not.
+/// Writing plain hits from the output of the batch: hits that wait there, and hits that are written at once.
 extension HTTP1Responses {
     /// How much of a write the kernel has taken.
     private enum Progress {
@@ -22,7 +22,7 @@ extension HTTP1Responses {
     /// Sends the pending hits, which are the output from `start` on. The phase is still `reading` afterwards only if
     /// the kernel has taken all of them.
     final func sendPending(from start: Int) {
-        let output = worker.batch.output
+        let output = clients.batch.output
         let share = start..<output.count
         noteWritten(write(output.span.extracting(share)), of: share)
         output.truncate(to: start)
@@ -32,7 +32,7 @@ extension HTTP1Responses {
     /// records it.
     /// - Parameter fields: of the request, with all bytes of the buffer.
     final func send(_ hit: HitPath.Hit, from start: Int, to head: RequestHead, _ fields: FieldView) {
-        let (output, list, began) = (worker.batch.output, worker.gatherList, requestBegan)
+        let (output, list, began) = (clients.batch.output, worker.gatherList, requestBegan)
         // The client sends no more requests (RFC 9112 §9.6), so no unread bytes can turn the close into a reset.
         let closes = head.connection.close && fields.bytes.count == head.length
         var body: CompleteBodyReader?
@@ -84,10 +84,10 @@ extension HTTP1Responses {
         guard sent < share.count + (body?.remaining ?? 0) else {
             worker.metrics.add(.clientBytesOut, UInt64(sent))
             noteAnswered()
-            if closes { end() } else if !persists { linger() } else { due(.request, worker.timeouts.idle) }
+            if closes { end() } else if !persists { linger() } else { due(.request, clients.timeouts.idle) }
             return .whole
         }
-        let (head, output) = (ByteBuffer(capacity: share.count), worker.batch.output)
+        let (head, output) = (ByteBuffer(capacity: share.count), clients.batch.output)
         head.append(output.span.extracting(share))
         enter(.serving)
         firstByteSent = 0

@@ -48,7 +48,7 @@ extension HTTP1Responses {
         response.keepHead()
         delivery = response
         armWrite()
-        due(.send, worker.timeouts.send)
+        due(.send, clients.timeouts.send)
     }
 
     final func noteSent(_ count: Int) {
@@ -80,7 +80,7 @@ extension HTTP1Responses {
         }
     }
 
-    /// Sends what is left. Each call disarms the write event when no bytes are left to write; while a body is partly
+    /// Sends the rest of the response, or the interim responses. Each call disarms the write event when no bytes are left to write; while a body is partly
     /// sent, the event stays armed.
     final func sendRest() {
         if let delivery { pump(delivery) } else { flushInterims() }
@@ -102,7 +102,7 @@ extension HTTP1Responses {
             disarmWrite()
             if deadline.waitsFor == .send { awaitContent() }
             if sent > 0 || deadline.waitsFor != .response { awaitResponse() }
-            if let body = delivery.followed { worker.starvedClients.wait(self, for: body) }
+            if let body = delivery.followed { clients.starvedClients.wait(self, for: body) }
         case .cutOff:
             // The end of the body is missing. With a length or chunks the client detects that, so close gracefully: the
             // bytes sent before must still arrive.
@@ -117,16 +117,16 @@ extension HTTP1Responses {
     /// Waits for the client to take bytes. A delivery that may hold up other clients is checked every
     /// `HoldUpBound.interval`, even if its client takes some.
     private func awaitTaking(of delivery: Delivery) {
-        guard worker.timeouts.holdUp != nil, delivery.mayHoldUpOthers else { return due(.send, worker.timeouts.send) }
-        delivery.isDueBy = loop.now + worker.timeouts.send
-        due(.send, min(worker.timeouts.send, HoldUpBound.interval), onlyIfNot: .send)
+        guard clients.timeouts.holdUp != nil, delivery.mayHoldUpOthers else { return due(.send, clients.timeouts.send) }
+        delivery.isDueBy = loop.now + clients.timeouts.send
+        due(.send, min(clients.timeouts.send, HoldUpBound.interval), onlyIfNot: .send)
     }
 
     /// The deadline for taking bytes: the client has taken none for `send-timeout`, or its periodic check is due.
     final func takingIsDue() {
         let now = loop.now
         guard let delivery, now < delivery.isDueBy else { return end(abruptly: true) }
-        if let bound = worker.timeouts.holdUp, delivery.hasHeldUpOthers(at: now, bound) {
+        if let bound = clients.timeouts.holdUp, delivery.hasHeldUpOthers(at: now, bound) {
             transaction?.noteHeldUpOthers()
             return end(abruptly: true)
         }
@@ -137,6 +137,6 @@ extension HTTP1Responses {
     /// being read.
     final func awaitContent() {
         notDue()
-        if receivesContent, isReading { due(.content, worker.timeouts.content) }
+        if receivesContent, isReading { due(.content, clients.timeouts.content) }
     }
 }

@@ -40,7 +40,7 @@ class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
     /// Whether the connection persists after the current request.
     final var keepsAlive = true
 
-    final var persists: Bool { keepsAlive && worker.keepsConnections }
+    final var persists: Bool { keepsAlive && clients.keepsConnections }
 
     /// Sets the transaction that answers the current request.
     final func begin(_ request: consuming ClientRequest) -> Transaction {
@@ -107,7 +107,7 @@ class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
         guard persists, !receivesContent else { return linger() }
         enter(.reading)
         noteAnswered()
-        due(.request, worker.timeouts.idle)
+        due(.request, clients.timeouts.idle)
         if !hasEnded { startReading() }
         // While requests are taken from the buffer, the next one is taken in any case; else it may be there already.
         guard !isTaking else { return }
@@ -168,7 +168,7 @@ class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
         let pending = interims.take()
         pending?.append(head.span)
         let relay = Tunnel(
-            client: self, upstream: upstream, toClient: pending ?? head, toUpstream: early, worker: worker)
+            client: self, upstream: upstream, toClient: pending ?? head, toUpstream: early, metrics: worker.metrics)
         become(relay)
         endTransaction()
         relay.start()

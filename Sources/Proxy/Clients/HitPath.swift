@@ -46,7 +46,7 @@ final class HitPath {
         let began: Int64
         /// Where the client's pending responses begin in the output.
         let start: Int
-        /// Whether its responses may wait for those of other clients.
+        /// Whether its responses may wait for the responses of other clients.
         let waits: Bool
     }
 

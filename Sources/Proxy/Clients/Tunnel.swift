@@ -28,15 +28,15 @@ final class Tunnel: TunnelEnd {
     private let toUpstream = ByteBuffer(capacity: 4096)
     private var fromClient = Direction.open
     private var fromUpstream = Direction.open
-    private let worker: Worker
+    private let metrics: LoopMetrics
 
     init(
         client: ClientTransport, upstream: UpstreamConnection, toClient head: ByteBuffer, toUpstream early: ByteSlice?,
-        worker: Worker
+        metrics: LoopMetrics
     ) {
         self.client = client
         self.upstream = upstream
-        self.worker = worker
+        self.metrics = metrics
         // Copied, since these buffers grow by doubling up to `highWater` and no further.
         toClient.append(head.span)
         if let early { toUpstream.append(early) }
@@ -49,12 +49,7 @@ final class Tunnel: TunnelEnd {
         client.startReading()
         flushToClient()
         flushToUpstream()
-        awaitBytes()
-    }
-
-    /// Restarts the timeout: a byte was relayed in either direction.
-    private func awaitBytes() {
-        if client.phase == .tunnelling { client.due(.tunnel, worker.timeouts.tunnel) }
+        client.awaitTunnel()
     }
 
     // MARK: From the client
@@ -63,7 +58,7 @@ final class Tunnel: TunnelEnd {
         guard toUpstream.count <= Self.highWater - Self.leastRead else { return client.stopReading() }
         switch client.read(into: toUpstream, minimum: Self.leastRead) {
         case .bytes(let count):
-            worker.metrics.add(.clientBytesIn, UInt64(count))
+            metrics.add(.clientBytesIn, UInt64(count))
             flushToUpstream()
         case .wouldBlock:
             break
@@ -92,7 +87,7 @@ final class Tunnel: TunnelEnd {
         guard let upstream, toClient.count <= Self.highWater - Self.leastRead else { return socket.stopReading() }
         switch upstream.read(into: toClient, minimum: Self.leastRead) {
         case .bytes(let count):
-            worker.metrics.add(.upstreamBytesIn, UInt64(count))
+            metrics.add(.upstreamBytesIn, UInt64(count))
             flushToClient()
         case .wouldBlock:
             break
@@ -134,8 +129,8 @@ final class Tunnel: TunnelEnd {
     /// - Returns: false if the socket has failed.
     private func flush(_ buffer: ByteBuffer, to socket: Socket, counting counter: Counter) -> Bool {
         let result = socket.flush(buffer) { count in
-            worker.metrics.add(counter, UInt64(count))
-            awaitBytes()
+            metrics.add(counter, UInt64(count))
+            client.awaitTunnel()
         }
         switch result {
         case .done, .blocked: return true

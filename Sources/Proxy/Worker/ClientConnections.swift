@@ -4,13 +4,26 @@ import Libevent
 import Synchronization
 import Telemetry
 
-/// The client connections of one loop: accepts them as long as there is room, and holds the open ones.
+/// The client connections of one loop: accepts them as long as there is room, and holds the open ones. Also holds the
+/// objects that these share, such as the batch and the lent buffers, and their settings.
 ///
 /// Owned by its worker, confined to its loop.
 final class ClientConnections {
     private let loop: EventLoop
     private let shared: SharedState
     private let metrics: LoopMetrics
+    private let keys: KeyWriter
+    private let recorder: Recorder
+    /// The clients whose bytes were read, and the hits that wait to be written to them.
+    let batch: SocketBatch
+    let starvedClients: StarvedClients
+    private let contexts: ReadContexts
+    private(set) var hitPath: HitPath
+    // Also in the loop's settings; held here to avoid a retain.
+    private(set) var timeouts: ClientTimeouts
+    private(set) var mostRequests: Int
+    /// Whether connections persist after their current request.
+    private(set) var keepsConnections = true
     private var listeners: [Listener] = []
     private var connections: [ObjectIdentifier: ClientTransport] = [:]
     private var idle = IdleConnections()
@@ -22,11 +35,38 @@ final class ClientConnections {
     private var underWay: Int?
     private var hasReportedCutOff = false
 
-    init(on loop: EventLoop, shared: SharedState, metrics: LoopMetrics) {
+    init(
+        on loop: EventLoop, ofWorker index: Int, shared: SharedState, settings: LoopSettings, metrics: LoopMetrics,
+        recorder: Recorder, keys: KeyWriter, turns: Turns
+    ) {
         self.loop = loop
         self.shared = shared
         self.metrics = metrics
+        self.recorder = recorder
+        self.keys = keys
+        batch = SocketBatch(on: loop, outputCapacity: 64 << 10)
+        starvedClients = StarvedClients(loop: loop, index: index, turns: turns)
+        contexts = ReadContexts(limits: settings.headLimits)
+        timeouts = settings.timeouts
+        mostRequests = settings.mostRequests
+        hitPath = HitPath(
+            loopSettings: settings, shared: shared, loop: loop, keys: keys, output: batch.output, recorder: recorder)
     }
+
+    func apply(_ settings: LoopSettings) {
+        hitPath = HitPath(
+            loopSettings: settings, shared: shared, loop: loop, keys: keys, output: batch.output, recorder: recorder)
+        timeouts = settings.timeouts
+        mostRequests = settings.mostRequests
+        contexts.change(settings.headLimits)
+    }
+
+    func lendContext() -> ReadContext { contexts.lend() }
+    func lendContentContext() -> ReadContext { contexts.lendForContent() }
+    func takeBack(_ context: consuming ReadContext) { contexts.takeBack(context) }
+
+    /// Closes each connection after its current request from now on; idle connections stay open until `drain`.
+    func stopPersisting() { keepsConnections = false }
 
     /// Accepts connections at `target` from now on, for `worker`. Returns the address with the port that the kernel
     /// chose.
@@ -55,7 +95,7 @@ final class ClientConnections {
         // A reload may have lowered the limit by many: close one idle connection more for each new one.
         if count > most + 1 { _ = makeRoom(for: worker, upTo: most) }
         metrics.add(.clientConnectionsOpened)
-        let connection = HTTP1Connection(adopting: descriptor, peer: peer, worker: worker)
+        let connection = HTTP1Connection(adopting: descriptor, peer: peer, worker: worker, clients: self)
         connections[ObjectIdentifier(connection)] = connection
         connection.begin()
     }
@@ -65,7 +105,7 @@ final class ClientConnections {
     private func makeRoom(for worker: Worker, upTo most: Int) -> Bool {
         // Serve the pending batch first: a client whose request was just read is not idle, and serving it may close a
         // connection.
-        worker.batch.serve()
+        batch.serve()
         if shared.connections.load(ordering: .relaxed) <= most { return true }
         var maySearch = true
         while true {
@@ -74,7 +114,7 @@ final class ClientConnections {
                     return true
                 }
             }
-            guard maySearch, idle.find(among: connections, at: loop.now, timeout: worker.timeouts.idle) else {
+            guard maySearch, idle.find(among: connections, at: loop.now, timeout: timeouts.idle) else {
                 return false
             }
             maySearch = false
@@ -109,7 +149,7 @@ final class ClientConnections {
         for listener in listeners { listener.acceptWaiting() }
         listeners.removeAll()
         // Requests of the connections accepted last may have been read: serve them.
-        worker.batch.serve()
+        batch.serve()
         onEmpty = whenEmpty
         for connection in Array(connections.values) { connection.drain() }
         underWay = connections.values.count { $0.phase != .lingering }

@@ -27,28 +27,17 @@ final class Worker {
     let recorder: Recorder
     let notices: Notices
     let turns: Turns
-    let starvedClients: StarvedClients
     let pools: UpstreamPools
-    private let clients: ClientConnections
+    let clients: ClientConnections
 
     // Objects that one client after another uses.
     let keys: KeyWriter
-    private let contexts: ReadContexts
     /// The buffer in which the heads of responses and of requests to origins are composed, with small bodies behind
     /// them.
     let scratch = ByteBuffer(capacity: 32 << 10)
     let gatherList = GatherList()
 
     private(set) var loopSettings: LoopSettings
-    private(set) var hitPath: HitPath
-    /// The clients whose bytes were read, and the hits that wait to be written to them.
-    let batch: SocketBatch
-    // Also in `loopSettings`; held here to avoid a retain.
-    private(set) var timeouts: ClientTimeouts
-    private(set) var mostRequests: Int
-
-    /// Whether client connections persist after their current request.
-    private(set) var keepsConnections = true
     /// The group that the next plain request for the same fetch joins.
     var latestGroup: WaiterGroup?
 
@@ -74,24 +63,19 @@ final class Worker {
         notices = Notices(loop: loop, shared: shared)
         deadlines = loop.deadlines
         turns = Turns(loop: loop)
-        starvedClients = StarvedClients(loop: loop, index: index, turns: turns)
         keys = KeyWriter(hash: shared.keyHash)
-        timeouts = loopSettings.timeouts
-        mostRequests = loopSettings.mostRequests
-        contexts = ReadContexts(limits: loopSettings.headLimits)
-        clients = ClientConnections(on: loop, shared: shared, metrics: metrics)
+        clients = ClientConnections(
+            on: loop, ofWorker: index, shared: shared, settings: loopSettings, metrics: metrics, recorder: recorder,
+            keys: keys, turns: turns)
         pools = UpstreamPools(
             of: loopSettings.origins, on: loop, ofWorker: index, names: shared.names, shared: shared, metrics: metrics,
             notices: notices)
-        batch = SocketBatch(on: loop, outputCapacity: 64 << 10)
-        hitPath = HitPath(
-            loopSettings: loopSettings, shared: shared, loop: loop, keys: keys, output: batch.output, recorder: recorder
-        )
         shared.callbacks.add(turns, on: loop)
     }
 
     var settings: ProxySettings { loopSettings.settings }
     var storage: StorageSettings { shared.storage }
+    var timeouts: ClientTimeouts { clients.timeouts }
 
     // An object reached through two others is retained at each use (docs/decisions.md, CPU). So frequently used members
     // have an accessor here that is not inlined.
@@ -142,10 +126,6 @@ final class Worker {
             upstreamDuration: fetched?.upstreamDuration ?? contacted?.duration)
     }
 
-    func lendContext() -> ReadContext { contexts.lend() }
-    func lendContentContext() -> ReadContext { contexts.lendForContent() }
-    func takeBack(_ context: consuming ReadContext) { contexts.takeBack(context) }
-
     // MARK: Life
 
     /// Accepts connections at `target` from now on. Returns the address with the port that the kernel chose.
@@ -157,18 +137,14 @@ final class Worker {
     func apply(_ settings: LoopSettings) {
         let new = settings.copy(countingIn: metrics)
         loopSettings = new
-        hitPath = HitPath(
-            loopSettings: new, shared: shared, loop: loop, keys: keys, output: batch.output, recorder: recorder)
-        timeouts = new.timeouts
-        mostRequests = new.mostRequests
-        contexts.change(new.headLimits)
+        clients.apply(new)
         pools.change(to: new.origins)
         recorder.trustedProxies = new.trustedProxies
         latestGroup = nil
     }
 
     /// Closes each connection after its current request from now on; idle connections stay open until `drain`.
-    func stopPersisting() { keepsConnections = false }
+    func stopPersisting() { clients.stopPersisting() }
 
     /// Accepts no more connections, closes each connection after its current request, and calls `whenEmpty` once none
     /// is left.
@@ -191,7 +167,4 @@ final class Worker {
         pools.retire()
         recorder.finish()
     }
-
-    /// - Parameter wasIdle: whether it had no request in progress.
-    func ended(_ connection: ClientTransport, wasIdle: Bool) { clients.ended(connection, wasIdle: wasIdle) }
 }
