@@ -40,8 +40,6 @@ public import Bytes
     private var isUnderWay = false
     /// The bytes that wait to be written, and those that are being written now.
     public let output: ByteBuffer
-    /// Whether several sockets have their turns, so that output may wait for the end of the batch.
-    public private(set) var isShared = false
 
     /// An empty batch of sockets on `loop`.
     /// - Parameter outputCapacity: bytes; 0 if the sockets leave no output.
@@ -77,14 +75,15 @@ public import Bytes
         defer { isUnderWay = false }
         var due: [Member] = []
         members.use { swap(&due, &$0) }
-        isShared = due.count > 1
-        let output = output
+        let (output, isShared) = (output, due.count > 1)
+        let first = output.count
+        var start = first
         for index in due.indices {
-            let start = output.count
-            unsafe due[index].socket._withUnsafeGuaranteedRef { $0.batchCame() }
-            due[index].share = start..<output.count
+            unsafe due[index].socket._withUnsafeGuaranteedRef { $0.batchCame(isShared: isShared) }
+            let end = output.count
+            if end > start { due[index].share = start..<end }
+            start = end
         }
-        isShared = false
         for index in due.indices {
             let share = due[index].share
             unsafe due[index].socket._withUnsafeGuaranteedRef { socket in
@@ -92,7 +91,7 @@ public import Bytes
                 socket.batchEnded(socket.write(output.span.extracting(share)), of: share)
             }
         }
-        output.removeAll()
+        output.truncate(to: first)
         for index in due.indices { unsafe due[index].socket.release() }
         due.removeAll(keepingCapacity: true)
         // Reuse the array's storage.

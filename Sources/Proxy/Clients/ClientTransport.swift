@@ -125,7 +125,7 @@ class ClientTransport: Socket {
     /// Reads the bytes that have already arrived, then waits for more. Called once, after the worker has registered the
     /// connection.
     final func begin() {
-        if receive() { clients.batch.add(self) } else { watch() }
+        if receive() { clients.serve(self) } else { watch() }
     }
 
     /// Makes the loop report when the socket is readable. Later calls have no effect.
@@ -139,7 +139,7 @@ class ClientTransport: Socket {
 
     override final func readable() {
         switch phase {
-        case .reading: if receive() { clients.batch.add(self) }
+        case .reading: if receive() { clients.serve(self) }
         case .serving: if receive() { bytesCame() }
         case .tunnelling: tunnel?.clientReadable()
         case .lingering: discard()

@@ -37,9 +37,9 @@ extension HTTP1Connection {
 
     @inline(__always)
     private func takeRequests(_ context: ReadContext, waits: Bool) {
-        let (buffer, pending) = (context.buffer, clients.batch.output)
-        // The client's pending hits are the bytes from here on.
-        let start = pending.count
+        let buffer = context.buffer
+        // The client's pending hits are the output of the batch from here on.
+        let start = clients.pendingCount
         while phase == .reading, !buffer.isEmpty {
             let step = takeStep(context, from: start, waits: waits)
             if case .answered(let length) = step {
@@ -47,7 +47,7 @@ extension HTTP1Connection {
                 buffer.consume(length)
                 continue
             }
-            if pending.count > start { sendPending(from: start) }
+            if clients.pendingCount > start { sendPending(from: start) }
             // The kernel has not taken all hits: this head is parsed again once it has.
             guard phase == .reading else { return }
             switch consume step {

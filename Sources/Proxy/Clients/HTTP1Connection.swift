@@ -27,9 +27,9 @@ final class HTTP1Connection: HTTP1Responses {
         if phase == .reading, let context { serve(context) } else { giveBackContextIfUnused() }
     }
 
-    override func batchCame() {
+    override func batchCame(isShared: Bool) {
         guard phase == .reading, let context else { return }
-        serve(context, waits: clients.batch.isShared)
+        serve(context, waits: isShared)
     }
 
     override func isLate(with waiting: Waiting) {

@@ -45,7 +45,8 @@ class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
     /// Sets the transaction that answers the current request.
     final func begin(_ request: consuming ClientRequest) -> Transaction {
         let arrival = Arrival(
-            time: worker.moment, clientAddress: peer.port == nil ? .empty : peerText, isFromTrustedProxy: isTrustedProxy)
+            time: worker.moment, clientAddress: peer.port == nil ? .empty : peerText, isFromTrustedProxy: isTrustedProxy
+        )
         let new = Transaction(request, arrival, client: self, worker: worker)
         transaction = new
         return new

@@ -128,20 +128,21 @@ final class HitPath {
     /// - Returns: `nil` if the key that was written last has no plain hit.
     private func answerWritten(_ head: RequestHead, _ fields: FieldView, on route: Route, of client: Client) -> Outcome?
     {
-        guard let stored = keys.response(in: store, matching: fields), stored.groups == nil,
-            case .fresh(let age, let ttl) = stored.facts.reuse(
+        guard let found = keys.response(in: store, matching: fields), found.groups == nil,
+            case .fresh(let age, let ttl) = found.facts.reuse(
                 for: .none, at: Moment(monotonic: loop.now, wall: loop.wallClockSeconds)),
-            let length = stored.bodyLength,
-            let answer = Answer(hit: stored, length: length, for: fields, maxRanges: maxRanges)
+            let length = found.bodyLength,
+            let answer = Answer(hit: found, length: length, for: fields, maxRanges: maxRanges)
         else { return nil }
-        stored.noteUse()
+        answer.response.noteUse()
         answer.writeHead(
             ofHitAt: age, timeToLive: ttl, to: output, persists: client.persists, forwarding: forwarding)
         let (status, part) = (answer.status, answer.hitPart)
         // A small body is copied behind the head: one vector less for the kernel.
-        let isInOutput = stored.appendPacked(part, to: output)
+        let isInOutput = answer.response.appendPacked(part, to: output)
         guard isInOutput, mayWait(client, hasMore: fields.bytes.count > head.length) else {
-            return .ready(Hit(stored: stored, status: status, part: part, isInOutput: isInOutput, route: route))
+            return .ready(
+                Hit(stored: answer.response, status: status, part: part, isInOutput: isInOutput, route: route))
         }
         recorder.recordHit(
             SentResponse(

@@ -18,7 +18,9 @@ extension Delivery {
         func gatherAll(into list: GatherList) -> Bool {
             switch self {
             case .one(.none): return true
-            case .one(.packed(let response)): return CompleteBodyReader(packed: response).gatherAll(into: list)
+            case .one(.packed(let response)):
+                if let pieces = response.pieces { for piece in pieces { list.append(piece) } }
+                return true
             case .one(.complete(let reader)): return reader.gatherAll(into: list)
             case .one(.arriving), .one(.lost), .row: return false
             }

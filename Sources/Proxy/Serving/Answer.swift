@@ -9,7 +9,8 @@ struct Answer: Sendable {
         case none
         case whole
         case part(Range<Int>)
-        case parts(MultipartRanges)
+        /// Not inline, since it is large and rare.
+        indirect case parts(MultipartRanges)
         /// 304; it repeats some of these stored fields.
         case notModified(HeadBlock)
     }
@@ -22,7 +23,7 @@ struct Answer: Sendable {
     private let wholeLength: Int?
     /// Whether a response that may have been made for GET answers HEAD.
     private let isForHead: Bool
-    private let response: StoredResponse
+    let response: StoredResponse
 
     /// - Parameters:
     ///   - response: the response; if it has only parts, they are all that is wanted (`StoredResponse.hasEverything`).
@@ -58,7 +59,7 @@ struct Answer: Sendable {
     ///   - fields: of the request, a GET with none of the fields `notOfPlainHits`.
     /// - Returns: `nil` if a `Transaction` must decide: several ranges, or a range that is not satisfiable.
     @inline(__always)
-    init?(hit response: StoredResponse, length: Int, for fields: FieldView, maxRanges: Int) {
+    init?(hit response: consuming StoredResponse, length: Int, for fields: FieldView, maxRanges: Int) {
         let content: Content
         if fields.present.isDisjoint(with: Self.conditionsOfHits) {
             content = .whole

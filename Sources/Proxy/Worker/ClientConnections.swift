@@ -61,6 +61,15 @@ final class ClientConnections {
         contexts.change(settings.headLimits)
     }
 
+    // An object reached through two others is retained at each use: the same as in `Worker`.
+
+    /// Serves a client whose bytes were read, in the next batch.
+    @inline(never)
+    func serve(_ client: ClientTransport) { batch.add(client) }
+
+    /// Bytes in the output of the batch.
+    var pendingCount: Int { @inline(never) get { batch.output.count } }
+
     func lendContext() -> ReadContext { contexts.lend() }
     func lendContentContext() -> ReadContext { contexts.lendForContent() }
     func takeBack(_ context: consuming ReadContext) { contexts.takeBack(context) }

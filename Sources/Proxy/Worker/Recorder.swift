@@ -85,6 +85,7 @@ final class Recorder {
     func isCutOff(_ sent: SentResponse) -> Bool { sent.isAborted && isCuttingOff }
 
     /// Records a hit while the request's head is still in the buffer.
+    @inline(__always) // Two callers, of which one is rare.
     func recordHit(
         _ sent: SentResponse, of head: RequestHead, _ fields: FieldView, on route: Route, client: ByteSlice
     ) {

@@ -108,7 +108,6 @@ final class Worker {
     /// Whether no new fetch begins until some of the bodies in use are done.
     var isOverloaded: Bool { @inline(never) get { shared.isOverloaded } }
 
-
     /// Records a request whose response is sent or aborted.
     @inline(never)
     func record(_ sent: SentResponse, of transaction: Transaction, client: ByteSlice) {
