@@ -47,7 +47,7 @@ import Testing
     /// How many requests ended by themselves since draining began.
     private var endedCount: Int {
         proxy.worker.reportCutOff()
-        return proxy.worker.shared.drained.withLock { $0.ended }
+        return proxy.worker.context.shared.drained.withLock { $0.ended }
     }
 
     @Test func `the first request of a connection that came just before the end is answered`() throws {
@@ -82,7 +82,7 @@ import Testing
         drain()
         #expect(!isEmpty)
         proxy.run { isEmpty }
-        #expect(proxy.loop.now - began >= proxy.worker.timeouts.firstRequest)
+        #expect(proxy.loop.now - began >= proxy.worker.clients.timeouts.firstRequest)
         #expect(endedCount == 0)
     }
 

@@ -36,7 +36,7 @@ import Testing
         proxy.run { proxy.origin.requestCount == 3 }
         #expect(second.isWaiting && proxy.counted(.coalescing(.released)) == 1)
         let request = try #require(second.transaction?.request)
-        #expect(!proxy.worker.hasLearnt(about: request) && request.variation == nil)
+        #expect(!proxy.worker.context.hasLearnt(about: request) && request.variation == nil)
     }
 
     /// If all began with the same server, it would get the first requests of all workers.

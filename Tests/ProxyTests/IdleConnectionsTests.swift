@@ -20,7 +20,7 @@ import Testing
         proxy = try TestProxy { $0.clients.idleTimeout = .seconds(60) }
         listener = try Listener(.ipv4(.loopback, port: 0), on: proxy.loop) { [unowned self] descriptor, peer in
             let connection = HTTP1Connection(
-                adopting: descriptor, peer: peer, worker: proxy.worker, clients: proxy.worker.clients)
+                adopting: descriptor, peer: peer, clients: proxy.worker.clients)
             connections.append(connection)
             connection.begin()
         }

@@ -24,12 +24,12 @@ import Testing
     }
 
     private static func invalidate(_ what: Invalidated, _ key: CacheKey, at proxy: TestProxy) {
-        let (shared, writer) = (proxy.worker.shared, proxy.worker.keys)
+        let (shared, writer) = (proxy.worker.context.shared, proxy.worker.context.keys)
         switch what {
         case .url: shared.invalidate(key, using: writer, keepsNotes: true)
         case .matchingKeys: shared.invalidateFetches { $0 == key }
         case .ownOnly:
-            let fetches = proxy.worker.loopSettings.origins.flatMap(\.fetches.operations)
+            let fetches = proxy.worker.context.loopSettings.origins.flatMap(\.fetches.operations)
             shared.invalidate(key, using: writer, keepsNotes: true, except: fetches.first as? FetchOperation)
         case .others:
             for other in 0..<300 {
@@ -68,7 +68,7 @@ import Testing
             }
             proxy.run { client.hasEnded }
             #expect(client.answer.hasSuffix(" 0123"))
-            let resource = proxy.worker.shared.store.resource(key)
+            let resource = proxy.worker.context.shared.store.resource(key)
             let isStored = (resource?.count ?? 0) + (resource?.partialResponses.count ?? 0) > 0
             #expect(isStored == (what == .ownOnly || what == .others), "with its head: \(hasHead)")
         }
@@ -86,7 +86,7 @@ import Testing
         proxy.origin.begin("01", of: 4, Self.tagged)
         proxy.run { client.answer.hasSuffix("01") }
         client.leave()
-        let origins = proxy.worker.loopSettings.origins
+        let origins = proxy.worker.context.loopSettings.origins
         #expect(origins.allSatisfy { $0.fetches.operations.isEmpty })
         if isInvalidated { Self.invalidate(.url, key, at: proxy) }
         var isOver = false
@@ -95,7 +95,7 @@ import Testing
             loop.stop()
         }
         proxy.run { isOver }
-        let parts = proxy.worker.shared.store.resource(key)?.partialResponses.count ?? 0
+        let parts = proxy.worker.context.shared.store.resource(key)?.partialResponses.count ?? 0
         #expect(parts == (isInvalidated ? 0 : 1))
     }
 }

@@ -35,7 +35,7 @@ final class TestProxy {
         worker = Worker(
             index: index, on: loop, shared: SharedState(StorageSettings(), log: log),
             loopSettings: LoopSettings(settings, upstreams: [upstream]), metrics: metrics, accessLog: nil)
-        worker.shared.changeOrigins { worker.loopSettings.origins }
+        worker.context.shared.changeOrigins { worker.context.loopSettings.origins }
     }
 
     deinit {
@@ -46,7 +46,7 @@ final class TestProxy {
     /// A client asks. What can be sent at once is sent when this returns.
     func ask(_ text: String = "GET /x") throws -> TestClient {
         let parsed = try ParsedHead(text)
-        let admission = try worker.admit(
+        let admission = try worker.context.admit(
             parsed.head, parsed.fields, on: nil, isFromTrustedProxy: false, isBound: false)
         guard case .admitted(let request) = admission else { throw NotAdmitted(text: text) }
         let client = TestClient(of: worker)
@@ -175,7 +175,9 @@ final class TestClient: TransactionClient, TurnTaker {
     init(of worker: Worker) { self.worker = worker }
 
     func ask(_ request: ClientRequest) {
-        let transaction = Transaction(request, .at(worker.moment), client: self, worker: worker)
+        let transaction = Transaction(
+            request, .at(worker.context.moment), client: self, in: worker.context,
+            latestGroup: worker.clients.latestGroup)
         self.transaction = transaction
         transaction.look()
     }
@@ -195,7 +197,7 @@ final class TestClient: TransactionClient, TurnTaker {
     func leave() {
         transaction.take()?.leave()
         delivery.take()?.detach()
-        worker.loop.stop()
+        worker.context.loop.stop()
     }
 
     // MARK: What its transaction asks of it
@@ -203,7 +205,7 @@ final class TestClient: TransactionClient, TurnTaker {
     func send(
         _ head: ByteBuffer, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing, passesTrailers: Bool
     ) {
-        iterations.append(worker.now)
+        iterations.append(worker.context.now)
         let response = Delivery(head: head, sources, framing: framing, passesTrailers: passesTrailers)
         delivery = response
         pump()
@@ -214,8 +216,8 @@ final class TestClient: TransactionClient, TurnTaker {
     func send(interim: ByteSlice) {
         #expect(received.isEmpty, "an interim response behind the final one")
         interims += String(interim)
-        iterations.append(worker.now)
-        worker.loop.stop()
+        iterations.append(worker.context.now)
+        worker.context.loop.stop()
     }
     func resumeContent() {}
     func tunnel(to upstream: UpstreamConnection, head: ByteBuffer) { upstream.closeTunnel() }
@@ -235,7 +237,7 @@ final class TestClient: TransactionClient, TurnTaker {
         }
         if outcome == .starved, let body = delivery.followed {
             worker.clients.starvedClients.wait(self, for: body)
-            worker.loop.stop()
+            worker.context.loop.stop()
         } else {
             leave()
         }

@@ -11,7 +11,7 @@ import Testing
         let others = try proxy.ask(times: 2)
         let crowd = try proxy.ask(times: members)
         #expect((others + crowd).allSatisfy { $0.isWaiting && $0.group === others[0].group })
-        #expect(proxy.worker.latestGroup === others[0].group)
+        #expect(proxy.worker.clients.latestGroup.group === others[0].group)
         proxy.run { proxy.origin.requestCount == 1 }
         return crowd
     }
@@ -19,12 +19,12 @@ import Testing
     @Test func `all members get the response of the one fetch, more than a turn of them too`() throws {
         let proxy = try TestProxy()
         let members = try crowd(of: 3 * Turns.turn, at: proxy)
-        #expect(proxy.worker.latestGroup?.operation.waiterCount == members.count + 2)
+        #expect(proxy.worker.clients.latestGroup.group?.operation.waiterCount == members.count + 2)
         proxy.origin.answer("one")
         proxy.run { members.allSatisfy(\.hasEnded) }
         #expect(members.allSatisfy { $0.answer == "200 one" })
         #expect(proxy.origin.requestCount == 1)
-        #expect(proxy.worker.latestGroup == nil, "what is stored is found on the hot path")
+        #expect(proxy.worker.clients.latestGroup.group == nil, "what is stored is found on the hot path")
     }
 
     @Test func `each member is told that the fetch failed`() throws {
@@ -58,7 +58,7 @@ import Testing
         proxy.run { proxy.origin.requestCount == 1 }
         let group = members[0].group
         for member in members { member.leave() }
-        #expect(proxy.worker.latestGroup == nil)
+        #expect(proxy.worker.clients.latestGroup.group == nil)
         let next = try proxy.ask()
         #expect(next.isWaiting && next.group !== group)
         proxy.origin.answer("one")
@@ -94,10 +94,10 @@ import Testing
     @Test func `a request that asks for something special waits with the others, and nobody follows it`() throws {
         let proxy = try TestProxy()
         let members = try crowd(of: 1, at: proxy)
-        let latest = proxy.worker.latestGroup?.latest
+        let latest = proxy.worker.clients.latestGroup.group?.latest
         let special = try proxy.ask("GET /x\nCache-Control: max-stale=5")
         #expect(special.isWaiting && special.group === members[0].group)
-        #expect(proxy.worker.latestGroup?.latest === latest)
+        #expect(proxy.worker.clients.latestGroup.group?.latest === latest)
     }
 
     @Test func `a fetch for one request alone is a group of one`() throws {

@@ -97,6 +97,6 @@ import Testing
         #expect(clients.allSatisfy { $0.answer.hasPrefix("503 ") })
         #expect(mostAtOnce(clients) <= Turns.turn)
         // The leader, whose fetch has begun.
-        #expect(proxy.worker.latestGroup?.operation.waiterCount == 1)
+        #expect(proxy.worker.clients.latestGroup.group?.operation.waiterCount == 1)
     }
 }

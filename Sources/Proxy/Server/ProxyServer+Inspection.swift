@@ -41,8 +41,9 @@ extension ProxyServer {
         workers.gather({ worker, answer in
             answer(
                 LoopUsage(
-                    index: worker.index, latencies: worker.recorder.latency.snapshot(),
-                    processorTime: ProcessUsage.processorTimeOfThisThread, iterations: worker.loop.iterationTimes))
+                    index: worker.index, latencies: worker.context.recorder.latency.snapshot(),
+                    processorTime: ProcessUsage.processorTimeOfThisThread,
+                    iterations: worker.context.loop.iterationTimes))
         }) { (answers: [LoopUsage]) in
             let answers = answers.sorted { $0.index < $1.index }
             var usage = WorkerUsage()
@@ -56,7 +57,7 @@ extension ProxyServer {
     /// Asks every loop for its view of the servers of each upstream; `completion` is called on the control loop with
     /// the merged states, in the order of the configuration.
     package func servers(_ completion: @escaping ([UpstreamServers]) -> Void) {
-        workers.gather({ worker, answer in answer(worker.pools.serverStates) }) {
+        workers.gather({ worker, answer in answer(worker.context.pools.serverStates) }) {
             [unowned self] (answers: [[(origin: Origin, servers: [ServerState])]]) in
             completion(
                 loopSettings.origins.map { origin in

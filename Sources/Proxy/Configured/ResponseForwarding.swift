@@ -1,0 +1,39 @@
+import Bytes
+import HTTPSemantics
+
+/// The fields that the proxy adds to every response (RFC 9110 §7.6.3, RFC 9211). Immutable settings.
+final class ResponseForwarding: Sendable {
+    /// `Via: 1.1 name` with its CRLF; empty for none. The version is the one that the proxy uses to origins.
+    let via: ByteSlice
+    /// `nil`: off.
+    let cacheStatus: CacheStatusWriter?
+    /// The added fields of a hit: all of them, or all up to the seconds of its `Cache-Status`.
+    private let hitText: ByteSlice
+    private let tellsTimeToLive: Bool
+
+    init(via: ByteSlice, cacheStatus: CacheStatusWriter?) {
+        self.via = via
+        self.cacheStatus = cacheStatus
+        let text = ByteBuffer(capacity: 128)
+        text.append(via)
+        cacheStatus?.writeHitStart(to: text)
+        hitText = text.copied()
+        tellsTimeToLive = cacheStatus != nil
+    }
+
+    /// Appends `Via` and `Cache-Status` for a fresh hit. `timeToLive` in seconds.
+    func appendHit(timeToLive: UInt32, to buffer: ByteBuffer) {
+        buffer.append(hitText)
+        guard tellsTimeToLive else { return }
+        buffer.append(decimal: UInt64(timeToLive))
+        buffer.append("\r\n")
+    }
+
+    /// Appends `Connection` where the version does not imply it (RFC 9112 §9.3).
+    func appendConnection(to buffer: ByteBuffer, persists: Bool, version: HTTPVersion) {
+        switch version {
+        case .http11: if !persists { buffer.append("Connection: close\r\n") }
+        case .http10: if persists { buffer.append("Connection: keep-alive\r\n") }
+        }
+    }
+}

@@ -1,0 +1,188 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Synchronization
+import Telemetry
+
+/// The client connections of one loop: accepts them as long as there is room, and holds the open ones. Also holds the
+/// objects that these share, such as the batch and the lent buffers, and their settings.
+///
+/// Owned by its worker, confined to its loop.
+final class ClientConnections {
+    let context: LoopContext
+    /// The clients whose bytes were read, and the hits that wait to be written to them.
+    let batch: SocketBatch
+    let starvedClients: StarvedClients
+    let latestGroup = LatestGroup()
+    private let contexts: ReadContexts
+    private(set) var hitPath: HitPath
+    // Also in the loop's settings; held here to avoid a retain.
+    private(set) var timeouts: ClientTimeouts
+    private(set) var mostRequests: Int
+    /// Whether connections persist after their current request.
+    private(set) var keepsConnections = true
+    private var listeners: [Listener] = []
+    private var connections: [ObjectIdentifier: ClientTransport] = [:]
+    private var idle = IdleConnections()
+    private let turnedAway = TurnedAwayClients()
+    /// Called once no connection is left; only while draining.
+    private var onEmpty: (() -> Void)?
+    /// How many connections had a request or tunnel when draining began, or might still send a request and have not
+    /// ended without one; `nil` before.
+    private var underWay: Int?
+    private var hasReportedCutOff = false
+
+    init(ofWorker index: Int, in context: LoopContext) {
+        self.context = context
+        batch = SocketBatch(on: context.loop, outputCapacity: 64 << 10)
+        starvedClients = StarvedClients(loop: context.loop, index: index, turns: context.turns)
+        let settings = context.loopSettings
+        contexts = ReadContexts(limits: settings.headLimits)
+        timeouts = settings.timeouts
+        mostRequests = settings.mostRequests
+        hitPath = HitPath(in: context, output: batch.output)
+    }
+
+    /// Applies the settings that the context has by now.
+    func applySettings() {
+        let settings = context.loopSettings
+        hitPath = HitPath(in: context, output: batch.output)
+        timeouts = settings.timeouts
+        mostRequests = settings.mostRequests
+        contexts.change(settings.headLimits)
+        latestGroup.forget()
+    }
+
+    // An object reached through two others is retained at each use: the same as in `LoopContext`.
+
+    /// Serves a client whose bytes were read, in the next batch.
+    @inline(never)
+    func serve(_ client: ClientTransport) { batch.add(client) }
+
+    /// Bytes in the output of the batch.
+    var pendingCount: Int { @inline(never) get { batch.output.count } }
+
+    func lendContext() -> ReadContext { contexts.lend() }
+    func lendContentContext() -> ReadContext { contexts.lendForContent() }
+    func takeBack(_ context: consuming ReadContext) { contexts.takeBack(context) }
+
+    /// Closes each connection after its current request from now on; idle connections stay open until `drain`.
+    func stopPersisting() { keepsConnections = false }
+
+    /// Accepts connections at `target` from now on. Returns the address with the port that the kernel chose.
+    func listen(at target: ListenTarget) throws(ListenError) -> SocketAddress {
+        var settings = Listener.Settings()
+        settings.backlog = Int32(clamping: context.settings.backlog)
+        settings.sharesPort = true
+        let listener = try Listener(
+            target, on: context.loop, settings: settings,
+            onFailure: { [notices = context.notices] error in notices.cannotAccept(error) },
+            accept: { [unowned self] descriptor, peer in accept(descriptor, from: peer) })
+        listeners.append(listener)
+        return listener.localAddress
+    }
+
+    private func accept(_ descriptor: consuming Descriptor, from peer: SocketAddress) {
+        let count = context.shared.connections.wrappingAdd(1, ordering: .relaxed).newValue
+        let most = context.settings.clients.maxConnections
+        guard count <= most || makeRoom(upTo: most) else {
+            context.shared.connections.subtract(1, ordering: .relaxed)
+            context.metrics.add(.clientConnectionsRefused)
+            context.notices.tooManyConnections(most: most)
+            turnAway(descriptor)
+            return
+        }
+        // A reload may have lowered the limit by many: close one idle connection more for each new one.
+        if count > most + 1 { _ = makeRoom(upTo: most) }
+        context.metrics.add(.clientConnectionsOpened)
+        let connection = HTTP1Connection(adopting: descriptor, peer: peer, clients: self)
+        connections[ObjectIdentifier(connection)] = connection
+        connection.begin()
+    }
+
+    /// Closes the connection that has been idle for longest. Called only at the limit: below it, idle connections take
+    /// no other client's place.
+    private func makeRoom(upTo most: Int) -> Bool {
+        // Serve the pending batch first: a client whose request was just read is not idle, and serving it may close a
+        // connection.
+        batch.serve()
+        if context.shared.connections.load(ordering: .relaxed) <= most { return true }
+        var maySearch = true
+        while true {
+            while let (candidate, until) = idle.next() {
+                if let connection = connections[candidate], connection.idleUntil == until, connection.giveWay() {
+                    return true
+                }
+            }
+            guard maySearch, idle.find(among: connections, at: context.loop.now, timeout: timeouts.idle) else {
+                return false
+            }
+            maySearch = false
+        }
+    }
+
+    /// Sends 503 without reading the request. The response fits into an empty socket buffer.
+    private func turnAway(_ descriptor: consuming Descriptor) {
+        let client = TurnedAwayClient(adopting: descriptor, on: context.loop)
+        let buffer = ByteBuffer(capacity: 512)
+        let content = context.loopSettings.errors.write(
+            OwnAnswer(.serviceUnavailable, "Too many connections; try again in a moment."), to: nil, .http11, nil,
+            upstream: nil, persists: false, date: context.loop.wallClockSeconds, into: buffer)
+        var sent = 0
+        _ = Delivery(head: buffer, content, framing: .sized).pump(on: client, context.gatherList, sent: &sent)
+        turnedAway.end(client)
+    }
+
+    /// Called by each connection, once, when it has ended.
+    /// - Parameter wasIdle: whether it had no request in progress. While draining, this means that it has sent none.
+    func ended(_ connection: ClientTransport, wasIdle: Bool) {
+        guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+        if wasIdle, let before = underWay { underWay = before - 1 }
+        context.shared.connections.subtract(1, ordering: .relaxed)
+        context.metrics.add(.clientConnectionsClosed)
+        reportIfEmpty()
+    }
+
+    /// Accepts only connections that the kernel has already queued, closes each connection after its current request,
+    /// or after its first one if that arrives soon, and calls `whenEmpty` once no connection is left.
+    func drain(whenEmpty: @escaping () -> Void) {
+        for listener in listeners { listener.acceptWaiting() }
+        listeners.removeAll()
+        // Requests of the connections accepted last may have been read: serve them.
+        batch.serve()
+        onEmpty = whenEmpty
+        for connection in Array(connections.values) { connection.drain() }
+        underWay = connections.values.count { $0.phase != .lingering }
+        reportIfEmpty()
+    }
+
+    /// Ends every connection now.
+    func cut() {
+        reportCutOff()
+        for connection in Array(connections.values) { connection.cut() }
+        turnedAway.cut()
+    }
+
+    /// Counts the requests and tunnels that are about to be aborted. Only the first call has an effect.
+    func reportCutOff() {
+        guard !hasReportedCutOff else { return }
+        hasReportedCutOff = true
+        var report = DrainReport()
+        var idle = 0
+        for connection in connections.values {
+            switch connection.phase {
+            case .reading: if connection.idleUntil == nil { report.cutRequests += 1 } else { idle += 1 }
+            case .serving: report.cutRequests += 1
+            case .tunnelling: report.cutTunnels += 1
+            case .lingering, .closed: break
+            }
+        }
+        // `underWay` is `nil` if there was no drain, because a second signal arrived at once.
+        report.ended = underWay.map { $0 - idle - report.cutRequests - report.cutTunnels } ?? 0
+        context.shared.drained.withLock { $0.add(report) }
+    }
+
+    private func reportIfEmpty() {
+        if connections.isEmpty { onEmpty.take()?() }
+    }
+}

@@ -1,0 +1,161 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Storage
+import Telemetry
+
+/// The hot path: a plain `GET` with a fresh stored response is answered as soon as it is parsed, mostly with one
+/// look-up. This code makes no `String`, reads no clock but the loop's, and allocates only the stored fields for a
+/// conditional request. It writes the response into the output of the batch, and leaves the rest to the connection.
+///
+/// One per worker and settings, on the worker's loop. The worker holds the same references. This class holds them
+/// again, because a reference reached through another object is retained and released at each use, with two atomic
+/// instructions; a reference in `self` is not.
+final class HitPath {
+    /// The result of `answer`.
+    enum Outcome {
+        /// The response is at the end of the output, where it waits to be written with others. It is recorded as sent.
+        case pending
+        /// The response's head is at the end of the output, to be written now. Then the caller records the hit.
+        case ready(Hit)
+        /// The request was not looked up: its route and key are still unknown, and `Worker.keys` may hold another key.
+        case undecided
+        /// No stored response can be sent without a transaction. `Worker.keys` still holds the request's key; this is
+        /// its route.
+        case nothingFresh(Route)
+    }
+
+    /// A response to be written now.
+    struct Hit {
+        let stored: StoredResponse
+        let status: Status
+        /// The part of the body that the client gets.
+        let part: Range<Int>
+        /// Whether that part is in the output, behind the head.
+        let isInOutput: Bool
+        let route: Route
+    }
+
+    /// The client of a request, as far as the hit depends on it.
+    struct Client {
+        let address: ByteSlice
+        let isTrustedProxy: Bool
+        /// Whether the connection persists after the request.
+        let persists: Bool
+        /// When the first byte of the request was read, as `SentResponse.began`.
+        let began: Int64
+        /// Where the client's pending responses begin in the output.
+        let start: Int
+        /// Whether its responses may wait for the responses of other clients.
+        let waits: Bool
+    }
+
+    /// The most bytes pending in the output for all clients, and for one client that pipelines. With the next hit they
+    /// are written at once: so the output holds at most twice as much, and one response.
+    private static let mostPending = 24 << 10
+
+    private let loopSettings: LoopSettings
+    /// The route of all requests, if there is only one.
+    private let onlyRoute: Route?
+    private let forwarding: ResponseForwarding
+    private let maxRanges: Int
+    private let trustsProxies: Bool
+    private let store: ResponseStore
+    private let variations: SearchVariations
+    private let loop: EventLoop
+    private let keys: KeyWriter
+    private let output: ByteBuffer
+    private let recorder: Recorder
+
+    /// - Parameter output: of the batch.
+    init(in context: LoopContext, output: ByteBuffer) {
+        loopSettings = context.loopSettings
+        onlyRoute = loopSettings.onlyRoute
+        forwarding = loopSettings.responseForwarding
+        maxRanges = loopSettings.settings.caching.maxRanges
+        trustsProxies = loopSettings.trustsProxies
+        store = context.store
+        variations = context.variations
+        loop = context.loop
+        keys = context.keys
+        self.output = output
+        recorder = context.recorder
+    }
+
+    /// Answers the request at the front of the client's buffer if it is a plain hit.
+    /// - Parameter fields: of the request, with all bytes of the buffer.
+    func answer(_ head: RequestHead, _ fields: FieldView, of client: Client) -> Outcome {
+        guard head.method == .get, head.framing == .none, head.version == .http11, head.target.form == .origin,
+            fields.present.isDisjoint(with: .notOfPlainHits)
+        else { return .undecided }
+        if let onlyRoute { return answer(head, fields, on: onlyRoute, of: client) }
+        guard loopSettings.serves(fields.bytes.extracting(head.authority.range)) else { return .undecided }
+        return answer(head, fields, on: loopSettings.route(head, fields), of: client)
+    }
+
+    @inline(__always)
+    private func answer(_ head: RequestHead, _ fields: FieldView, on route: Route, of client: Client) -> Outcome {
+        guard route.isCached, !route.hasPassCookie(fields) else { return .undecided }
+        let isTrusted = client.isTrustedProxy && trustsProxies
+        keys.write(head, fields, ClientScheme(of: fields, isFromTrustedProxy: isTrusted), route)
+        if let hit = answerWritten(head, fields, on: route, of: client) { return hit }
+        guard !variations.isEmpty else { return .nothingFresh(route) }
+        return answerEquivalent(head, fields, on: route, of: client) ?? .undecided
+    }
+
+    /// The exact URL has no plain hit: look up the equivalent URL, which differs only in parts of the query that
+    /// `No-Vary-Search` excludes.
+    @inline(never) // Rare: kept out of the code of plain hits.
+    private func answerEquivalent(_ head: RequestHead, _ fields: FieldView, on route: Route, of client: Client)
+        -> Outcome?
+    {
+        let sent = keys.bytes
+        guard let variation = variations.latest(for: sent.span) else { return nil }
+        let own = keys.response(in: store, matching: fields)
+        keys.rewrite(under: variation)
+        // The response stored for the exact URL may be preferred even though it is no plain hit.
+        if let own, let common = keys.response(in: store, matching: fields),
+            own.facts.goesBefore(common.facts, for: .none, at: Moment(monotonic: loop.now, wall: loop.wallClockSeconds))
+        {
+            return nil
+        }
+        return answerWritten(head, fields, on: route, of: client)
+    }
+
+    /// - Returns: `nil` if the key that was written last has no plain hit.
+    private func answerWritten(_ head: RequestHead, _ fields: FieldView, on route: Route, of client: Client) -> Outcome?
+    {
+        guard let found = keys.response(in: store, matching: fields), found.groups == nil,
+            case .fresh(let age, let ttl) = found.facts.reuse(
+                for: .none, at: Moment(monotonic: loop.now, wall: loop.wallClockSeconds)),
+            let length = found.bodyLength,
+            let answer = Answer(hit: found, length: length, for: fields, maxRanges: maxRanges)
+        else { return nil }
+        answer.response.noteUse()
+        answer.writeHead(
+            ofHitAt: age, timeToLive: ttl, to: output, persists: client.persists, forwarding: forwarding)
+        let (status, part) = (answer.status, answer.hitPart)
+        // A small body is copied behind the head: one vector less for the kernel.
+        let isInOutput = answer.response.appendPacked(part, to: output)
+        guard isInOutput, mayWait(client, hasMore: fields.bytes.count > head.length) else {
+            return .ready(
+                Hit(stored: answer.response, status: status, part: part, isInOutput: isInOutput, route: route))
+        }
+        recorder.recordHit(
+            SentResponse(
+                status: status, isAborted: false, began: client.began, firstByte: loop.now,
+                bodyBytes: UInt64(part.count), isProxied: client.isTrustedProxy),
+            of: head, fields, on: route, client: client.address)
+        return .pending
+    }
+
+    /// Whether the response at the end of the output may wait. If the connection does not persist, it is written at
+    /// once.
+    /// - Parameter hasMore: whether bytes of the client follow the request.
+    @inline(__always)
+    private func mayWait(_ client: Client, hasMore: Bool) -> Bool {
+        guard client.persists else { return false }
+        let end = output.count
+        return client.waits && end < Self.mostPending || hasMore && end - client.start < Self.mostPending
+    }
+}

@@ -1,0 +1,257 @@
+import Bytes
+import Coalescing
+import HTTPSemantics
+import Libevent
+import Storage
+import Telemetry
+import Upstream
+
+/// The events of the exchange with the origin.
+extension Fetch: ExchangeHandler {
+    func exchange(_ exchange: Exchange, interim head: borrowing ReceivedHead) {
+        progress.last = context.now
+        if head.head.status == .continue, !awaitsContinue { return }
+        let interim = head.interim()
+        leader?.fetch(self, received: interim)
+        // An interim response that sets a cookie, or answers a request with credentials or fields of its own, goes to
+        // the leader only: which clients may share the final response is not yet known.
+        if plan.isShared, !head.fields.contains(.setCookie), !request.hasAuthorization, !request.isPeculiar {
+            share(interim: interim)
+        }
+    }
+
+    func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
+        guard state == .asking else { return }
+        progress.last = context.now
+        perform(HeadHandling(of: self).action(on: head))
+    }
+
+    func exchange(_ exchange: Exchange, upgradedTo connection: UpstreamConnection, head: borrowing ReceivedHead) {
+        let (head, leader) = (head.upgrade(), leader)
+        // The slot of the origin's limit is free again: the number of tunnels is bounded by that of the client
+        // connections.
+        end(.upgraded)
+        if let leader { leader.fetch(self, upgradedTo: connection, head: head) } else { connection.closeTunnel() }
+    }
+
+    func exchange(_ exchange: Exchange, failedWith error: UpstreamError) {
+        context.notices.upstreamFailed(error, of: request)
+        // Ignore an exchange whose 304 was taken, while another exchange asks.
+        guard exchange === self.exchange else { return }
+        switch state {
+        case .asking, .awaitingMemory:
+            if let action = HeadHandling(of: self).standIn(on: error.originFailure, status: nil) {
+                return perform(action)
+            }
+            var error = error
+            error.duration = UInt64(max(0, context.now - sentAt.monotonic))
+            end(.failed(error))
+        case .streaming:
+            // A response that broke the rules of its syntax is not trusted at all.
+            end(.truncated(.origin(error.failure, error.brokenRule), keepsPart: !error.isMalformed))
+        case .new, .over:
+            break
+        }
+    }
+
+    func exchangeTakesContent(_ exchange: Exchange) { leader?.fetchTakesContent(self) }
+
+    func exchange(_ exchange: Exchange, received bytes: Span<UInt8>) -> BodyIntake {
+        progress.last = context.now
+        if state == .awaitingMemory, !handOutIfInMemory() { return waitForMemory() ? .refused(after: 0) : .taken }
+        // A packed response has all of its body already.
+        guard state == .streaming, let fetched, let body = fetched.response.looseBody else { return .taken }
+        // A reader on another loop may tell its client of the end before this loop goes on.
+        if arriving.isCompleted(by: bytes.count) { fetched.noteEnd(at: context.moment) }
+        return take(bytes, into: body, of: fetched.response)
+    }
+
+    func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?) {
+        guard let fetched, exchange === self.exchange else { return }
+        // The response has no content.
+        if state == .awaitingMemory { handOut(fetched) }
+        guard state == .streaming else { return }
+        fetched.noteEnd(at: context.moment)
+        guard arriving.end(fetched.response, trailers, isHead: method == .head, policy: request.route.policy) else {
+            // A response with less or more content than announced never gets a clean end.
+            return end(.truncated(.origin(.body, nil), keepsPart: false))
+        }
+        // Store the response before its operation leaves the in-flight table: every look-up must find the response in
+        // one of them.
+        ResponseStoring(of: self)?.store(fetched, waiterCount: operation?.waiterCount ?? 0)
+        end(.complete)
+    }
+
+    // MARK: The head
+
+    private func perform(_ action: HeadHandling.Action) {
+        switch action {
+        case .ask(let conditions):
+            ask(conditions)
+        case .answer(let fetched):
+            deliver(fetched)
+            end(fetched.source == .validated ? .complete : .stoodIn)
+        case .answerLeader(let fetched):
+            leader?.fetch(self, answers: fetched)
+            // The exchange of the 304 ends by itself.
+            (leader, exchange) = (nil, nil)
+            guard let operation, !operation.hasEnded, !operation.cancelIfUnattended() else { return }
+            ask(.none)
+        case .release:
+            end(.released)
+        case .handOut(let fetched, let keeper):
+            self.fetched = fetched
+            partKeeper = keeper
+            arriving = ArrivingBody(fetched.decision.keeping, length: fetched.decision.contentLength)
+            // An origin of an event stream may be silent between two events.
+            if isIncremental, fetched.decision.part == nil {
+                exchange?.allowSilence(context.loopSettings.timeouts.tunnel)
+            }
+            if handOutIfInMemory() { return }
+            enter(.awaitingMemory)
+            waitForMemory()
+            decideWhetherToGoOn()
+        }
+    }
+
+    /// Hands out the response whose head is there, if there is memory for the first piece of its content: no client
+    /// gets a head whose content has to wait for memory that other bodies may never release. The response to an unsafe
+    /// method is handed out in any case, since it tells the effect of the request.
+    /// - Returns: false if there is no memory.
+    private func handOutIfInMemory() -> Bool {
+        guard let fetched else { return false }
+        if let body = fetched.response.looseBody, method != .head {
+            var begun = arriving
+            let hasMemory = begun.begin(body, memory: context.shared, at: context.now)
+            arriving = begun
+            guard hasMemory || !method.isSafe else { return false }
+        }
+        handOut(fetched)
+        return true
+    }
+
+    /// Gives the response to the waiters, and lets later requests find it. Its body arrives from now on.
+    @inline(__always) // Called in two places, of which one is not rare.
+    private func handOut(_ fetched: FetchedResponse) {
+        enter(.streaming)
+        let (response, isWhole) = (fetched.response, arriving.keeping.isWhole)
+        // The whole content came with the head.
+        if response.isPacked { fetched.noteEnd(at: context.moment) }
+        if !plan.isShared {
+            if !plan.isPass || arriving.willBeStored { Announcement(of: self).announceAlone(fetched) }
+            deliver(fetched)
+        } else if let operation {
+            operation.elsewhere.endInterims()
+            // Before the operation can be found under another key.
+            closeIfInvalidated(response, operation)
+            let hasAlias = Announcement(of: self).announce(fetched, by: operation, keepsWhole: isWhole)
+            if !isWhole { operation.close() }
+            deliver(fetched)
+            closeIfInvalidated(response, operation)
+            if hasAlias { placement.noteFoundByOtherKey() }
+            if !isWhole { operation.pinBeginning(of: fetched, until: context.shared.callbacks) }
+        }
+        decideWhetherToGoOn()
+    }
+
+    /// Closes the operation after an invalidation that could not find it: one of the response's own key before the
+    /// delivery, or one of its groups before its head named them.
+    private func closeIfInvalidated(_ response: StoredResponse, _ operation: FetchOperation) {
+        if response.groups != nil, context.shared.groups.haveInvalidated(response, of: request.authority) {
+            operation.close()
+        }
+        if wasInvalidated { operation.invalidate() }
+    }
+
+    /// Decides whether the fetch continues without clients. The head tells: the response must be storable, and its body
+    /// must not be one that may never end.
+    private func decideWhetherToGoOn() {
+        // A fetch that carries a request's content needs its client until that is complete.
+        setMayGoOn(
+            unattended: arriving.willBeStored && !request.hasContent && !(isIncremental && arriving.length == nil)
+                && (plan.isRefresh || context.settings.coalescing.whenLastLeaves == .finish))
+    }
+
+    // MARK: The body
+
+    private func take(_ bytes: Span<UInt8>, into body: GrowingBody, of response: StoredResponse) -> BodyIntake {
+        var next = arriving
+        let intake = next.take(bytes, into: body, of: response, memory: context.shared, at: context.now)
+        arriving = next
+        switch intake {
+        case .done(let reply):
+            return reply
+        case .tooLong:
+            // Which of the bytes are right is unknown.
+            end(.truncated(.origin(.body, nil), keepsPart: false))
+            return .taken
+        case .tooLarge:
+            keepWindow(of: response, body, because: .tooLarge)
+            return .taken
+        case .noRoom:
+            keepWindow(of: response, body, because: .noRoom)
+            // The last client may have left.
+            return state == .streaming ? take(bytes, into: body, of: response) : .taken
+        case .noMemory(let taken):
+            keepWindow(of: response, body, because: .noRoom)
+            return state == .streaming && waitForMemory() ? .refused(after: taken) : .taken
+        }
+    }
+
+    /// The body is too large, or there is no memory: from now on only the bytes that its readers still need are kept.
+    private func keepWindow(of response: StoredResponse, _ body: GrowingBody, because reason: StoreOutcome) {
+        if arriving.willBeStored { context.recorder.count(reason) }
+        // The next response is not announced as stored. Set only after the head was sent: this response was announced
+        // as stored.
+        if arriving.willBeStored, reason == .tooLarge, method == .get { Announcement(of: self).remember(.outgrown) }
+        operation?.close()
+        if arriving.keeping.isWhole, let fetched {
+            operation?.pinBeginning(of: fetched, until: context.shared.callbacks)
+        }
+        arriving = arriving.keepingWindow(body, of: context.shared.streamingWindow)
+        setMayGoOn(unattended: false)
+    }
+
+    func bodyHasRoom() {
+        guard state == .streaming else { return }
+        arriving = arriving.resumed()
+        progress.last = context.now
+        exchange?.resume()
+    }
+
+    // MARK: Memory
+
+    /// Waits until other bodies release memory, which they do as their readers go on; no longer than for an origin that
+    /// stands still, and while no client has been sent anything, no longer than `MemoryWait.headPatience`.
+    /// - Returns: false if the fetch has waited too long, and is over.
+    @discardableResult
+    private func waitForMemory() -> Bool {
+        guard let operation else { return false }
+        let head = state == .awaitingMemory ? fetched : nil
+        guard let wait = arriving.memoryWait else {
+            arriving = arriving.waitingForMemory(
+                MemoryWait(
+                    for: head == nil ? .body : .head, of: operation, in: context.shared.memoryLine, on: context.loop))
+            return true
+        }
+        let timeout = request.route.origin.settings.noProgressTimeout.nanoseconds
+        if context.now - wait.since < (head == nil ? timeout : min(timeout, MemoryWait.headPatience)) { return true }
+        context.notices.overloaded(context.shared)
+        if let head {
+            end(.failed(NoMemory(head, at: context.now)))
+        } else {
+            end(.truncated(.noMemory, keepsPart: false))
+        }
+        return false
+    }
+
+    /// Called from time to time while the fetch waits for memory. A fetch that is not among the first in line only
+    /// checks whether it has waited too long: the bytes received stay where they are.
+    func lookForMemory() {
+        guard arriving.memoryWait != nil else { return }
+        let goesOn =
+            state == .awaitingMemory
+            ? handOutIfInMemory() : arriving.mayTakeMemory(for: .body, of: context.shared, at: context.now)
+        if goesOn { bodyHasRoom() } else { waitForMemory() }
+    }
+}

@@ -1,0 +1,51 @@
+import Libevent
+
+/// Checks from time to time whether the origin of a shared fetch stands still: then the next request starts another
+/// fetch. Belongs to one fetch, on its loop. Its methods return the next value: a change in place would need a run-time
+/// check of exclusive access.
+struct ProgressCheck {
+    /// When the origin last made progress, in nanoseconds of the loop's clock.
+    var last: Int64 = 0
+    private var deadline = LazyDeadline<Void>()
+
+    /// How long the origin may stand still, in nanoseconds: at least a tick, the resolution of the wheel; with less, an
+    /// origin that sends all the time would seem to stand still at each check.
+    private static func patience(with fetch: Fetch) -> Int64 {
+        max(fetch.context.settings.coalescing.overtakeAfter.nanoseconds, DeadlineWheel.Settings.tick)
+    }
+
+    /// The check, armed for the first time. `Fetch.deadlineReached` calls `reached`.
+    consuming func begun(for fetch: Fetch) -> Self { armed(after: Self.patience(with: fetch), for: fetch) }
+
+    private consuming func armed(after nanoseconds: Int64, for fetch: Fetch) -> Self {
+        deadline = deadline.awaiting(
+            (), until: fetch.context.now + nanoseconds, for: fetch, on: fetch.context.deadlines)
+        return self
+    }
+
+    consuming func cancelled(on wheel: DeadlineWheel) -> Self {
+        deadline = deadline.cancelled(on: wheel)
+        return self
+    }
+
+    enum Outcome {
+        /// The wheel is to call again at this time, if it is set.
+        case goesOn(Int64?)
+        /// The origin has made no progress for too long.
+        case standsStill
+    }
+
+    /// - Parameter isPaused: whether the origin cannot show progress, since it is held back.
+    consuming func reached(for fetch: Fetch, isPaused: Bool) -> (Outcome, left: Self) {
+        let (reached, left) = deadline.reached(at: fetch.context.now)
+        deadline = left
+        switch reached {
+        case .nothing: return (.goesOn(nil), self)
+        case .later(let time): return (.goesOn(time), self)
+        case .due: break
+        }
+        let (stillFor, patience) = (isPaused ? 0 : fetch.context.now - last, Self.patience(with: fetch))
+        guard stillFor < patience else { return (.standsStill, self) }
+        return (.goesOn(nil), armed(after: patience - stillFor, for: fetch))
+    }
+}

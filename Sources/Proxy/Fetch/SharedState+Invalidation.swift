@@ -1,0 +1,89 @@
+import Bytes
+import Coalescing
+import HTTPSemantics
+import Storage
+
+/// Invalidation of stored responses and of fetches in flight, after an unsafe request (RFC 9111 §4.4) or for a purge.
+///
+/// No response that was requested before an invalidation of its URL is stored or freshened after it:
+///
+/// - *An operation is found by the key of its fetch*, from before the request is sent until the operation ends. An
+///   invalidation marks the operations that it finds, at all origins, also those of replaced settings. Then it drops
+///   the stored responses of the key, under the lock of the key's shard. A fetch reads its mark under that lock when it
+///   stores the response, before its operation ends. So a response stored before the drop is dropped, and a fetch that
+///   stores after the drop finds the mark. An operation that the invalidation does not find has ended, and its response
+///   is stored already; or it is not in flight yet, and its request is sent after the invalidation. A fetch that still
+///   waits for its slot is marked, although its response will be newer.
+/// - *A cancelled operation ends before its fetch*, which may still store the bytes received. *A response with
+///   `No-Vary-Search` may belong under another key than that of its fetch*, which the fetch learns from the head. In
+///   both cases the fetch asks `SearchVariations` whether its path was noted as invalidated since the request was sent.
+///   An invalidation notes the path before it marks, and in the same step learns the variations of the path. If a fetch
+///   learns its variation before this step, the invalidation drops the responses stored under it; in any case the fetch
+///   finds the note when it stores after the drop. From the delivery on, the operation is found by the other key too
+///   (`OperationQueueManager.addAlias`), and the mark alone decides: a path's note may be another path's.
+/// - *A 304 or a response to HEAD* replaces a stored response only if that one is still stored
+///   (`ResponseStore.freshen`). An invalidation drops it, so no mark is needed.
+/// - *The response to an unsafe request* was made after the change, so the invalidation that it causes does not mark
+///   its own fetch (RFC 9110 §9.3.3). Another unsafe request to the URL in between does.
+/// - *Cache groups* (RFC 9875) are known from the head on only. They have times instead of marks: a stored response is
+///   invalid if it was requested before the last invalidation of one of its groups (`GroupInvalidations`).
+extension SharedState {
+    /// Invalidates one URL, under all keys of the URL that its `No-Vary-Search` rules make. Fetches in flight for the
+    /// URL are no longer shared, and their responses are not stored. Any thread.
+    /// - Parameters:
+    ///   - sent: the key of the URL as sent.
+    ///   - keepsNotes: whether the `Vary` rules and markers of the keys stay.
+    ///   - own: the fetch whose response causes the invalidation.
+    /// - Returns: the keys, and the number of stored responses that were dropped.
+    @discardableResult
+    func invalidate(_ sent: CacheKey, using writer: KeyWriter, keepsNotes: Bool, except own: FetchOperation? = nil)
+        -> (keys: [CacheKey], dropped: Int)
+    {
+        let bytes = sent.bytes
+        let keys = [sent] + variations.invalidate(bytes.span).map { writer.key(sent, under: $0) }
+        let origins = origins
+        var dropped = 0
+        for key in keys {
+            for origin in origins { origin.invalidateFetches(of: key, except: own) }
+            dropped += store.remove(key, keepsNotes: keepsNotes)
+        }
+        return (keys, dropped)
+    }
+
+    /// Marks the fetches in flight for keys that `isMeant` accepts. The caller removes the responses that are stored
+    /// under such keys afterwards. Any thread.
+    func invalidateFetches(where isMeant: (CacheKey) -> Bool) {
+        // This concerns more than the keys that are meant, which costs at most a fetch.
+        variations.invalidateAll()
+        for origin in origins { origin.invalidateFetches(where: isMeant) }
+    }
+}
+
+extension Origin {
+    /// Marks the fetches for this key, and the fetches whose responses belong under it, as invalidated. Examines only
+    /// the fetches in the key's group, since it is called for unsafe requests, on a worker's loop.
+    /// - Parameter own: the fetch whose response causes the invalidation.
+    func invalidateFetches(of key: CacheKey, except own: FetchOperation?) {
+        for case let fetch as FetchOperation in fetches.operations(inGroup: key.group) where fetch !== own {
+            fetch.invalidate()
+        }
+    }
+
+    /// Marks the fetches for keys that `isMeant` accepts. Examines all fetches in flight.
+    func invalidateFetches(where isMeant: (CacheKey) -> Bool) {
+        for case let fetch as FetchOperation in fetches.operations
+        where isMeant(fetch.key.primary) || fetch.value.map({ isMeant($0.key) }) ?? false {
+            fetch.invalidate()
+        }
+    }
+
+    /// Closes the fetches that have a response in a cache group that was invalidated since the response was requested.
+    /// Such a response may be stored: the store's look-ups ask `GroupInvalidations`.
+    func closeFetches(outdatedBy groups: GroupInvalidations, of authority: String) {
+        for case let fetch as FetchOperation in fetches.operations {
+            guard let fetched = fetch.value, fetched.response.groups != nil, fetched.leader.authority == authority
+            else { continue }
+            if groups.haveInvalidated(fetched.response, of: authority) { fetch.close() }
+        }
+    }
+}

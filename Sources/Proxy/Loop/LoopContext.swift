@@ -1,0 +1,87 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Storage
+import Telemetry
+import Upstream
+
+/// The objects that the requests and fetches of one loop share: time, settings, what all loops share, records, and
+/// buffers that one request after another uses. Owned by the loop's worker, confined to its loop.
+final class LoopContext {
+    let loop: EventLoop
+    let deadlines: DeadlineWheel
+    let shared: SharedState
+    // Also in `shared`; held here to avoid a retain.
+    let store: ResponseStore
+    let variations: SearchVariations
+    let groups: GroupInvalidations
+
+    let metrics: LoopMetrics
+    let recorder: Recorder
+    let notices: Notices
+    let turns: Turns
+    let pools: UpstreamPools
+
+    // Objects that one request after another uses.
+    let keys: KeyWriter
+    /// The buffer in which the heads of responses and of requests to origins are composed, with small bodies behind
+    /// them.
+    let scratch = ByteBuffer(capacity: 32 << 10)
+    let gatherList = GatherList()
+
+    private(set) var loopSettings: LoopSettings
+
+    /// - Parameters:
+    ///   - index: the worker's place among the workers.
+    ///   - settings: the settings, of which the context makes a copy.
+    ///   - feed: `nil` if there is no access log.
+    init(
+        ofWorker index: Int, on loop: EventLoop, shared: SharedState, settings: LoopSettings, metrics: LoopMetrics,
+        feed: AccessLogFeed?
+    ) {
+        self.loop = loop
+        self.shared = shared
+        store = shared.store
+        variations = shared.variations
+        groups = shared.groups
+        loopSettings = settings.copy(countingIn: metrics)
+        self.metrics = metrics
+        recorder = Recorder(loop: loop, metrics: metrics, feed: feed, trustedProxies: loopSettings.trustedProxies)
+        notices = Notices(loop: loop, shared: shared)
+        deadlines = loop.deadlines
+        turns = Turns(loop: loop)
+        keys = KeyWriter(hash: shared.keyHash)
+        pools = UpstreamPools(
+            of: loopSettings.origins, on: loop, ofWorker: index, names: shared.names, shared: shared, metrics: metrics,
+            notices: notices)
+        shared.callbacks.add(turns, on: loop)
+    }
+
+    /// - Parameter settings: the new settings, of which the context makes a copy.
+    func apply(_ settings: LoopSettings) {
+        let new = settings.copy(countingIn: metrics)
+        loopSettings = new
+        pools.change(to: new.origins)
+        recorder.trustedProxies = new.trustedProxies
+    }
+
+    var settings: ProxySettings { loopSettings.settings }
+    var storage: StorageSettings { shared.storage }
+
+    // An object reached through two others is retained at each use (docs/decisions.md, CPU). So frequently used members
+    // have an accessor here that is not inlined.
+
+    /// Nanoseconds of the loop's clock.
+    var now: Int64 { @inline(never) get { loop.now } }
+    var moment: Moment { @inline(never) get { Moment(monotonic: loop.now, wall: loop.wallClockSeconds) } }
+
+    /// The resource stored under the request's key.
+    @inline(never)
+    func resource(for request: ClientRequest) -> CachedResource? { store.resource(request.key) }
+
+    /// Whether no new fetch begins until some of the bodies in use are done.
+    var isOverloaded: Bool { @inline(never) get { shared.isOverloaded } }
+
+    @inline(never) // As the accessors above: inlined, `pools` would be retained.
+    func pool(for route: Route) -> UpstreamPool { pools.pool(of: route.origin) }
+}

@@ -1,0 +1,206 @@
+import Coalescing
+import HTTPSemantics
+import Libevent
+import Storage
+import Telemetry
+
+/// Finds the fetch that a request waits for, and the group in which it waits: the request leads the fetch, joins it, or
+/// has it alone.
+///
+/// A value made for one look-up. It acts on the transaction, whose state only the transaction changes.
+struct FetchSearch {
+    private let transaction: Transaction
+    private let request: ClientRequest
+    private let context: LoopContext
+    /// When the request's head was complete.
+    private let time: Moment
+
+    init(for transaction: Transaction) {
+        self.transaction = transaction
+        request = transaction.request
+        context = transaction.context
+        time = transaction.arrival.time
+    }
+
+    /// Found under the table's lock instead of a fetch: the store or the query rules changed since the look-up. A
+    /// resource is a snapshot, so another identity means that a response was stored, marked or dropped since; the
+    /// request is looked up again. This makes look-up, join and lead one step.
+    private enum Superseded: Sendable { case snapshot }
+
+    /// - Parameter resource: the stored responses and notes from which the plan was made.
+    func find(_ plan: FetchPlan, seen resource: CachedResource?) {
+        transaction.noteAsking(by: plan)
+        let fetches = context.fetches(of: request)
+        if plan.isShared, plan.range != nil {
+            let advice = resource?.advice(at: context.moment, hasAuthorization: request.hasAuthorization) ?? .share
+            if advice != .askForPart, joinWhole(plan) { return }
+            if joinLargerPart(plan) { return }
+        }
+        // Joining costs a cursor; only a new fetch needs memory.
+        let isOverloaded = context.isOverloaded
+        if isOverloaded, fetches.operation(for: plan.key, as: FetchOperation.self) == nil {
+            context.notices.overloaded(context.shared)
+            return transaction.meets(.memory)
+        }
+        guard plan.isShared else {
+            let operation = context.makeFetch(
+                request, transaction.arrival, plan, leader: transaction, content: transaction.content.takeAhead())
+            return enqueued(
+                fetches.enqueueAloneAtHome(operation, group: plan.group(ofFetchFor: request)), as: .alone)
+        }
+        let store = context.shared.store
+        var made: WaiterGroup?
+        let result = fetches.enqueue(
+            plan.key, on: context.loop.handle, accepts: { $0.mayServe(request, arrivedAt: time) },
+            waiter: { operation in
+                let group = WaiterGroup(at: operation, context: context)
+                made = group
+                return group.waiter
+            },
+            // A new fetch needs memory.
+            replacesFull: context.settings.coalescing.whenExceeded == .pass && !isOverloaded,
+            unless: { () -> Superseded? in
+                store.resource(request.key) != resource || context.hasLearnt(about: request) ? .snapshot : nil
+            },
+            make: { context.makeFetch(request, transaction.arrival, plan, leader: transaction) })
+        if plan.range != nil, case .started(let operation, _) = result {
+            // Lets `joinLargerPart` find the fetch of a part, unless it finds another one.
+            fetches.addAlias(operation, for: anyPart(plan))
+        }
+        enqueued(result, as: .led, joins: made)
+        if resource == nil, case .joined(let operation, _, _) = result { mayBeFollowed(to: operation) }
+    }
+
+    /// - Parameters:
+    ///   - role: the role of the request if it leads.
+    ///   - group: the group that was made for the joined fetch; `nil` if there was one.
+    private func enqueued<Found>(
+        _ result: Enqueued<FetchOperation, Found>, as role: Role, joins group: WaiterGroup? = nil
+    ) {
+        switch result {
+        case .found:
+            // `Superseded`, not a response.
+            transaction.lookAgainAtOnce()
+        case .started(let operation, let token):
+            let group = WaiterGroup(at: operation, context: context)
+            group.beginGathering(token)
+            transaction.lead(in: group, as: role)
+        case .joined(let operation, let token, let late):
+            operation.noteJoin(of: request)
+            joined(operation, token, late: late, group)
+        case .refused(let reason, _):
+            context.metrics.add(.coalescing(.refused))
+            transaction.meets(.refusal(reason))
+        }
+    }
+
+    /// Joins `operation` without asking the table.
+    /// - Returns: why the operation takes no more waiters; `nil` if the request has joined.
+    private func join(_ operation: FetchOperation) -> Refusal? {
+        var made: WaiterGroup?
+        let joining = operation.join(on: context.loop.handle, accepts: { $0.mayServe(request, arrivedAt: time) }) {
+            let group = WaiterGroup(at: operation, context: context)
+            made = group
+            return group.waiter
+        }
+        switch joining {
+        case .joined(let token, let late):
+            joined(operation, token, late: late, made)
+            return nil
+        case .refused(let refusal):
+            return refusal
+        }
+    }
+
+    /// Waits with the other requests of this loop that have joined `operation`; or, if its response is there, in a group
+    /// of its own.
+    private func joined(_ operation: FetchOperation, _ token: WaiterToken, late: Bool, _ made: WaiterGroup?) {
+        if late {
+            let group = WaiterGroup(at: operation, context: context)
+            group.serve(operation.value, token)
+            return transaction.join(group, late: true)
+        }
+        if let group = operation.waiter(on: context.loop.handle) as? WaiterGroup {
+            return transaction.join(group, late: false)
+        }
+        let group = made ?? WaiterGroup(at: operation, context: context)
+        group.beginGathering(token)
+        transaction.join(group, late: false)
+    }
+
+    // MARK: Joining without asking the table
+
+    /// Joins the fetch that the previous request joined. No response or note is stored under its key, so its plan would
+    /// be the same; and an operation that takes a waiter is still in flight: before another response is stored or
+    /// fetched under the key, the operation ends or is closed.
+    /// - Returns: false, without a change, if the table must be asked.
+    func followLatest() -> Bool {
+        guard transaction.sharingHistory.looksLikeAnyOther, !request.isBound, let group = transaction.latestGroup.group,
+            let latest = group.latest, latest === request || (group.isFor(request) && isOrdinary)
+        else { return false }
+        transaction.noteMiss()
+        switch join(group.operation) {
+        case nil:
+            if latest !== request { group.operation.noteJoin(of: request) }
+            group.noteFollowing(request)
+            return true
+        case .full:
+            return false
+        case .some:
+            // The operation is closed or over: the group waits on, and no request joins it.
+            transaction.latestGroup.forget()
+            return false
+        }
+    }
+
+    /// Lets the next requests follow this one, which joined `operation` while no response to it is stored, into its
+    /// group: they need not ask the table.
+    private func mayBeFollowed(to operation: FetchOperation) {
+        guard isOrdinary, operation.key.kind == .get(isAuthorized: false), operation.key.variant == nil,
+            let group = transaction.group
+        else { return }
+        // Of two groups at the same time only one is kept: replacing each by the other again and again would cost more
+        // than it saves.
+        if let latest = transaction.latestGroup.group, latest === group || latest.isGrowing { return }
+        group.note(latest: request)
+        transaction.latestGroup.offer(group, on: context.loop)
+    }
+
+    private var isOrdinary: Bool {
+        request.method == .get && !request.hasContent && !request.hasPassCookie && request.directives.flags.isEmpty
+            && request.fields.present.isDisjoint(with: .changingPlan)
+    }
+
+    /// Joins the fetch of the whole, if that is already arriving, instead of fetching a part. Not called if the whole
+    /// is known to be too large to keep.
+    private func joinWhole(_ plan: FetchPlan) -> Bool {
+        let key = plan.key.asking(.get(isAuthorized: request.hasAuthorization))
+        guard let operation = context.fetches(of: request).operation(for: key, as: FetchOperation.self) else {
+            return false
+        }
+        return joinPart(operation)
+    }
+
+    /// Joins the fetch of a larger part that is arriving and has all that `plan` asks for, if the range begins within a
+    /// window's length of that part's beginning. Further behind, a fetch of its own brings the range sooner. Also, if
+    /// the larger part is too large to be kept, a client that needs more of it than the window would get it at the pace
+    /// of its slowest reader.
+    private func joinLargerPart(_ plan: FetchPlan) -> Bool {
+        guard let range = plan.range,
+            let operation = context.fetches(of: request).operation(for: anyPart(plan), as: FetchOperation.self),
+            operation.plan.range?.begins(with: range, inFirst: context.storage.streamingWindow) == true
+        else { return false }
+        return joinPart(operation)
+    }
+
+    /// - Returns: false if the operation takes no more waiters.
+    private func joinPart(_ operation: FetchOperation) -> Bool {
+        guard join(operation) == nil else { return false }
+        operation.noteJoin(of: request)
+        return true
+    }
+
+    private func anyPart(_ plan: FetchPlan) -> FetchKey {
+        plan.key.asking(.anyPart(isAuthorized: request.hasAuthorization))
+    }
+}

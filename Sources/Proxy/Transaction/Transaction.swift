@@ -1,0 +1,305 @@
+import Bytes
+import Coalescing
+import HTTPSemantics
+import Libevent
+import Storage
+import Telemetry
+import Upstream
+
+/// One request that is not answered on the hot path, from look-up to the last byte of its response.
+///
+/// Owned by its client connection, confined to its loop. Whether the request led or joined a fetch matters only while
+/// it waits: a leader waits as long as its fetch does, and its content goes through that fetch. Small content is read
+/// ahead: the request takes no slot, and reaches no origin, while its client sends it.
+///
+/// This file looks the request up, and is the only one to change its state. `FetchSearch` finds the fetch that the
+/// request waits for. The extensions have the rules of each further step: from the fetch's result, or the end of the
+/// wait, to the next state (`Waiting`), from a response to the head that the client gets (`Responding`).
+/// `RequestContent` has the request's content.
+///
+/// ```
+/// new ─content that may be small→ gathering ─complete, too large, no memory for it→ new, and looked up
+/// new ─look→ responding                       (stored; 503 or stale at a limit; 504 for `only-if-cached`)
+///   │    └→ waiting ─response→ responding     (led, joined, alone)
+///   │          ├─answer for this request alone→ responding (304 for a tag that only it has)
+///   │          ├─101→ responding (the connection becomes a tunnel)
+///   │          ├─released→ new; from the second time on, alone (`SharingHistory`)
+///   │          ├─waited too long→ new, once, for the next fetch; or responding (stale, 503)
+///   │          ├─failure or 5xx of a joined fetch→ responding (a stored response that may stand in)
+///   │          └─failure→ responding (502, 503, 504), or new, alone, where errors are not shared
+///   └─ responding ─sent→ over;  any ─leave→ over
+/// ```
+final class Transaction: WaitingRequest, FetchLeader {
+    enum State: Equatable { case new, gathering, waiting, responding(Status), over }
+
+    private(set) var provenance = Provenance(.synthetic)
+    /// The fetch's result.
+    private(set) var fetched: FetchedResponse?
+    /// The server that the client's connection became a tunnel to, or that failed.
+    private(set) var contactedServer: ContactedServer?
+    /// The client: a reference cycle, broken when the client releases the transaction. An unowned reference would be
+    /// retained at each use as well.
+    let client: any TransactionClient
+    let context: LoopContext
+    let latestGroup: LatestGroup
+    /// The group in which the request waits for a fetch; also while the body of its response still comes from the
+    /// fetch. Not part of the state, because both states have the same group.
+    private(set) var group: WaiterGroup?
+    // The small properties stand together: thousands of transactions may wait, and each cache line of them is a miss.
+    private(set) var state = State.new
+    private(set) var sharingHistory = SharingHistory()
+    var content = RequestContent()
+    /// Whether a response was stored when the request was forwarded: a stored response may be served at a limit or
+    /// after a failure.
+    private(set) var hasStandIn = false
+    /// The fetch that this request led, until it leaves.
+    private(set) var ledFetch: Fetch?
+
+    init(
+        _ request: consuming ClientRequest, _ arrival: Arrival, client: any TransactionClient, in context: LoopContext,
+        latestGroup: LatestGroup
+    ) {
+        self.client = client
+        self.context = context
+        self.latestGroup = latestGroup
+        super.init(request, arrival)
+    }
+
+    /// Ends the transaction: the last byte of the response is with the kernel, or the client has left.
+    func leave() {
+        // Set before leaving, which may begin another request's fetch on this stack.
+        state = .over
+        leaveGroup()
+        stopLeading()
+        content.forget()
+    }
+
+    /// Detaches from the fetch that it led, which from now on calls the transaction no more and gets no content from
+    /// it.
+    private func stopLeading() {
+        ledFetch.take()?.forgetLeader()
+    }
+
+    // MARK: Looking up
+
+    /// Looks the request up, and starts the outcome. The answer may be complete when this returns.
+    func look() {
+        let request = request
+        let resource = context.resource(for: request)
+        if resource == nil {
+            if latestGroup.group != nil, FetchSearch(for: self).followLatest() { return }
+        } else if latestGroup.group?.latest === request {
+            // A response was stored since: the next request takes the hot path again.
+            latestGroup.forget()
+        }
+        let sharing: Lookup.FetchSharing =
+            sharingHistory.isGivenUp ? .givenUp : request.route.isCoalesced ? .shared : .coalescingOff
+        switch context.lookUp(request, in: resource, sharing: sharing) {
+        case .serve(let stored, _, let refreshes):
+            if refreshes { context.refresh(stored, resource, for: request, arrival) }
+            serve(stored)
+        case .notStored:
+            // RFC 9111 §5.2.1.7.
+            fail(
+                OwnAnswer(.gatewayTimeout, "No fresh response is stored, and the request says only-if-cached."),
+                detail: "only-if-cached")
+        case .fetch(let plan):
+            FetchSearch(for: self).find(plan, seen: resource)
+        }
+    }
+
+    /// Looks up again: the response that the request waited for is not for it.
+    func lookAgainAsReleased() {
+        sharingHistory.noteRelease()
+        lookAgain()
+    }
+
+    /// Looks up again: the fetch that the request waited for has taken too long. No more requests join that fetch, so
+    /// that all that gave it up, and all that come later, share the next one.
+    func lookAgainForNext(after operation: FetchOperation) {
+        sharingHistory.noteWait()
+        // Not after its response was delivered: then that is as good as the next fetch's.
+        if operation.closeUnlessDelivered() { context.metrics.add(.coalescing(.overtaken)) }
+        lookAgain()
+    }
+
+    /// Looks up again: the fetch that the request shared failed. Its next fetch is for it alone.
+    func lookAgainAlone() {
+        sharingHistory.giveUp()
+        lookAgain()
+    }
+
+    private func lookAgain() {
+        contactedServer = nil
+        state = .new
+        request = context.keyed(request)
+        stopLeading()
+        look()
+    }
+
+    /// Looks up again: a response was stored or a rule learnt since the look-up. Every retry means that another request
+    /// made such a change, so the number of retries is bounded by theirs.
+    func lookAgainAtOnce() {
+        request = context.keyed(request)
+        look()
+    }
+
+    // MARK: State changes
+
+    /// Notes that the request's content is read ahead.
+    func beginGathering() {
+        state = .gathering
+        provenance.verdict = .pass
+    }
+
+    /// Notes that the request's content is no longer read ahead.
+    func endGathering() { state = .new }
+
+    /// Notes that the request is about to be forwarded by `plan`.
+    func noteAsking(by plan: FetchPlan) {
+        hasStandIn = plan.hasStandIn
+        provenance.noteAsking(for: plan.reason)
+    }
+
+    /// Waits in `group` for the fetch that the request leads.
+    func lead(in group: WaiterGroup, as role: Role) {
+        provenance.role = role
+        context.metrics.add(.coalescing(role == .alone ? .alone : .led))
+        ledFetch = group.operation.work.value
+        leads = true
+        wait(in: group)
+    }
+
+    /// Waits in `group` for the fetch that the request joined.
+    func join(_ group: WaiterGroup, late: Bool) {
+        provenance.noteJoined(late: late)
+        context.metrics.add(.coalescing(late ? .joinedLate : .joined))
+        leads = false
+        wait(in: group)
+    }
+
+    private func wait(in group: WaiterGroup) {
+        state = .waiting
+        self.group = group
+        provenance.operation = group.operation.number
+        group.add(self, until: endOfWait(for: group.operation))
+    }
+
+    /// Notes that the request is forwarded without a plan of its own: no response or note is stored under its key.
+    func noteMiss() { provenance.noteAsking(for: request.route.missReason) }
+
+    /// Notes that the origin failed.
+    func noteFailure(_ error: UpstreamError) {
+        contactedServer = ContactedServer(address: error.server, duration: error.duration)
+    }
+
+    /// Notes that the server sent a response that the client does not get.
+    func noteContact(with server: ContactedServer, status: Status?) {
+        contactedServer = server
+        provenance.originStatus = status
+    }
+
+    /// Notes why the response is cut off.
+    func noteHeldUpOthers() { provenance.detail = Recorder.heldUpOthers }
+
+    /// Notes that the response begins now, or that the connection becomes a tunnel.
+    /// - Parameters:
+    ///   - provenance: the provenance of the response.
+    ///   - fetched: the fetch's result, of which the response is made; `nil` if that is stored or synthetic.
+    func beginResponse(_ status: Status, _ provenance: Provenance, of fetched: FetchedResponse? = nil) {
+        state = .responding(status)
+        self.provenance = provenance
+        self.fetched = fetched
+    }
+
+    /// The status of the response; `nil` unless that has begun.
+    var status: Status? { if case .responding(let status) = state { status } else { nil } }
+
+    /// Leaves the fetch.
+    func leaveGroup() { group.take()?.leave(self) }
+
+    /// Stops waiting, and takes no result from the fetch.
+    /// - Returns: false, without a change, if the request does not wait, or its result is on its way.
+    func stopWaiting() -> Bool {
+        guard state == .waiting, let group, group.stopWaiting(self) else { return false }
+        self.group = nil
+        state = .new
+        return true
+    }
+
+    // MARK: Calls of its group
+
+    override func turnCame() {
+        guard state == .waiting, let group else { return }
+        // Before the result, and so before the response.
+        group.tellMissing(self)
+        if let result = group.result(for: self) { take(result) }
+    }
+
+    /// Sends one or more interim responses, if the client may have them: not after the response has begun.
+    override func send(interim: ByteSlice) {
+        if state == .waiting, request.head.version == .http11 { client.send(interim: interim) }
+    }
+
+    override func waitedTooLong() {
+        // The fetch that the request waits for may have got its slot since.
+        guard let operation = group?.operation, !waitsAsLong(as: operation) else { return }
+        // Read before the request leaves. If it waits for a slot, another fetch would only stand further back in the
+        // queue.
+        let isAtWork = operation.hasBegun
+        guard stopWaiting() else { return }
+        meets(isAtWork ? .wait(operation) : .slot)
+    }
+
+    // MARK: Calls of the fetch that it led
+
+    /// The fetch that is for this request alone, through which the request's content goes.
+    var unsharedFetch: Fetch? {
+        guard let ledFetch, !ledFetch.plan.isShared else { return nil }
+        return ledFetch
+    }
+
+    var boundConnections: BoundConnections { client.boundConnections }
+
+    var wasReleased: Bool { sharingHistory.wasReleased }
+
+    func fetch(_ fetch: Fetch, received interim: ByteSlice) { send(interim: interim) }
+
+    func fetch(_ fetch: Fetch, answers response: FetchedResponse) {
+        guard let operation = group?.operation, stopWaiting() else { return }
+        // Before the answer is sent: a request that comes after it must find a fetch that goes on for others, or none.
+        operation.cancelIfUnattended()
+        stopLeading()
+        respond(response)
+    }
+
+    func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer) {
+        guard state == .waiting else { return connection.closeTunnel() }
+        leaveGroup()
+        var provenance = provenance
+        provenance.verdict = .pass
+        provenance.originStatus = .switchingProtocols
+        beginResponse(.switchingProtocols, provenance)
+        contactedServer = ContactedServer(address: connection.addressText, duration: nil)
+        client.tunnel(to: connection, head: head)
+    }
+}
+
+extension LoopContext {
+    /// Records a request whose response is sent or aborted.
+    @inline(never)
+    func record(_ sent: SentResponse, of transaction: Transaction, client: ByteSlice) {
+        let (request, fetched) = (transaction.request, transaction.fetched)
+        let contacted = fetched == nil ? transaction.contactedServer : nil
+        let server = fetched?.server ?? contacted?.address ?? .empty
+        var provenance = transaction.provenance
+        if sent.isAborted, let shortfall = fetched?.shortfall {
+            provenance.detail = shortfall.detail
+        } else if recorder.isCutOff(sent) {
+            provenance.detail = Recorder.shutdown
+        }
+        recorder.record(
+            sent, of: request, provenance, client: client.span, server: server.span,
+            upstreamDuration: fetched?.upstreamDuration ?? contacted?.duration)
+    }
+}
