@@ -141,8 +141,8 @@ public final class GrowingBody: Sendable {
     /// - Parameter takingPieces: false if only the last piece may be filled.
     /// - Returns: the number of bytes appended, and whether the window is now full, as in `acceptedAndFull`: then the
     ///   remaining bytes wait for the readers, not for memory.
-    public func appendWhatFits(_ bytes: Span<UInt8>, takingPieces: Bool = true) -> (count: Int, isFull: Bool) {
-        let (count, isFull, effects) = state.withLock { $0.appendWhatFits(bytes, takingPieces: takingPieces, budget) }
+    public func appendPartially(_ bytes: Span<UInt8>, takingPieces: Bool = true) -> (count: Int, isFull: Bool) {
+        let (count, isFull, effects) = state.withLock { $0.appendPartially(bytes, takingPieces: takingPieces, budget) }
         perform(effects)
         return (count, isFull)
     }

@@ -91,7 +91,7 @@ extension OpenBody {
 
     /// Appends as many of `bytes` as fit into the last piece and, with `takingPieces`, into new pieces for which there
     /// is memory.
-    mutating func appendWhatFits(_ bytes: Span<UInt8>, takingPieces: Bool, _ budget: MemoryBudget) -> (
+    mutating func appendPartially(_ bytes: Span<UInt8>, takingPieces: Bool, _ budget: MemoryBudget) -> (
         count: Int, isFull: Bool, Effects
     ) {
         guard phase == .open else { return (0, false, Effects()) }

@@ -92,7 +92,7 @@ public struct CachedResource: Sendable {
         }
     }
 
-    /// Whether the markers say that responses are shared only among requests that are alike (`CachingPolicy.areAlike`).
+    /// Whether the markers say that responses are shared only among requests that are alike (`CachingPolicy.matchForSharing`).
     public func separatesRequests(at now: Moment) -> Bool {
         switch form {
         case .only: false

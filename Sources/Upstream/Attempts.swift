@@ -34,12 +34,12 @@ struct Attempts {
 
     enum Next: Equatable {
         case again, nextServer, giveUp
-        /// Wait for the only server that is not in `askedInVain`.
+        /// Wait for the only server that is not in `triedServers`.
         case waitForRoom
     }
 
     /// The servers that took no request, as indices into the settings' list: none of them is asked again.
-    private(set) var askedInVain: [Int] = []
+    private(set) var triedServers: [Int] = []
     private let serverCount: Int
     /// The first server whose queue was full, until the exchange waits for it.
     private var fullServer: Int?
@@ -88,10 +88,10 @@ struct Attempts {
     }
 
     private mutating func nextServer(after server: Int) -> Next {
-        askedInVain.append(server)
-        guard askedInVain.count == serverCount else { return .nextServer }
+        triedServers.append(server)
+        guard triedServers.count == serverCount else { return .nextServer }
         guard let full = fullServer.take() else { return .giveUp }
-        askedInVain.removeAll { $0 == full }
+        triedServers.removeAll { $0 == full }
         return .waitForRoom
     }
 }

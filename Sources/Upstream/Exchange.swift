@@ -171,7 +171,7 @@ package final class Exchange {
             connection = own
             return begin(on: own, isReused: true)
         }
-        let pick = pool.nextServer(besides: attempts.askedInVain)
+        let pick = pool.nextServer(besides: attempts.triedServers)
         (serverIndex, tryBegan) = (pick.server, pick.tryBegan)
         turn = pool.nextAddress(of: serverIndex)
         if let idle = takeIdle() {

@@ -242,7 +242,7 @@ package final class UpstreamConnection: Socket {
     }
 
     /// Called when a response's head, or a part of one, has been read.
-    package override func batchCame(isShared: Bool) {
+    package override func batchIsReady(isShared: Bool) {
         if phase == .leased, let input { process(input) }
     }
 

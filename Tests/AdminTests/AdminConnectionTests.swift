@@ -66,7 +66,7 @@ import Upstream
         _ = client.write(bytes.span)
     }
 
-    @Test func `an answer to what has come whole ends the connection`() {
+    @Test func `a response to a complete request ends the connection`() {
         send("GET /healthz HTTP/1.1\r\nHost: localhost\r\n\r\n")
         run { hasEnded }
         #expect(received.hasPrefix("HTTP/1.1 200 OK\r\n"))
@@ -77,7 +77,7 @@ import Upstream
         ("GET\r\n\r\n", "400"), ("POST /purge HTTP/1.1\r\nHost: localhost\r\nContent-Length: 900000\r\n\r\n", "413"),
         ("POST /purge HTTP/1.1\r\nHost: localhost\r\nTransfer-Encoding: chunked\r\n\r\nx", "400"),
     ])
-    func `behind an answer to what has not come whole the rest is dropped, until the client closes`(
+    func `after the response to an incomplete request, input is discarded until the client closes`(
         _ head: String, _ status: String
     ) {
         send(head)
@@ -91,7 +91,7 @@ import Upstream
     }
 
     /// RFC 9110 §10.1.1
-    @Test func `who waits for 100 gets that before its content, and then the page`() {
+    @Test func `a client that expects 100 gets 100 before its content is read, and then the page`() {
         let goOn = "HTTP/1.1 100 Continue\r\n\r\n"
         send("POST /purge HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\nContent-Length: 3\r\n\r\n")
         run { received == goOn }
@@ -108,20 +108,20 @@ import Upstream
         ("Host: localhost\r\nContent-Length: 900000\r\n\r\n", "413"),
         ("Host: other.example\r\nContent-Length: 3\r\n\r\n", "403"),
     ])
-    func `who waits for 100 in vain is told at once`(_ fields: String, _ status: String) {
+    func `a refused request that expects 100 gets its final status at once`(_ fields: String, _ status: String) {
         send("POST /purge HTTP/1.1\r\nExpect: 100-continue\r\n\(fields)")
         run { hasEnded }
         #expect(received.hasPrefix("HTTP/1.1 \(status) "))
     }
 
     @Test(arguments: ["\r\n", "Content-Length: 0\r\n\r\n", "Content-Length: 1\r\n\r\nx"])
-    func `no 100 goes to who has nothing to send any more`(_ rest: String) {
+    func `a request that expects 100 gets none once its content has arrived`(_ rest: String) {
         send("GET /healthz HTTP/1.1\r\nHost: localhost\r\nExpect: 100-continue\r\n\(rest)")
         run { hasEnded }
         #expect(received.hasPrefix("HTTP/1.1 200 OK\r\n"))
     }
 
-    @Test func `nothing is due of who waits for a purge, and the answer is sent when that is done`() {
+    @Test func `a client that waits for a purge has no deadline, and gets the response when the purge ends`() {
         run { loop.deadlines.count == 1 }
         let content = "prefix http://a/"
         let request = ByteSlice(
@@ -143,7 +143,7 @@ import Upstream
         return sockets
     }
 
-    @Test func `where all places are taken by silent connections, the oldest makes room for who asks`() throws {
+    @Test func `at the connection limit, the oldest silent connection is closed for a new client`() throws {
         run { loop.deadlines.count == 1 }
         let others = try connectSilently(AdminServer.maxConnections - 1)
         #expect(!hasEnded && crowds.value == 0)
@@ -168,7 +168,7 @@ import Upstream
         for socket in others + asking { socket.close() }
     }
 
-    @Test func `who has sent its whole request does not make room`() throws {
+    @Test func `at the connection limit, a connection whose request is complete is not closed`() throws {
         run { loop.deadlines.count == 1 }
         send("POST /purge HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nall")
         run { loop.deadlines.count == 0 }

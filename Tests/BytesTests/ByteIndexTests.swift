@@ -17,7 +17,7 @@ struct ByteIndexTests {
         return found
     }
 
-    @Test func `each entry is found by its bytes, in the order of numbers, and nothing else is`() {
+    @Test func `a look-up returns the numbers of all equal entries in order, and no others`() {
         let index = Self.index(["a", "", "bc", "a", "cb"])
         #expect(Self.found("a", in: index) == [0, 3])
         #expect(Self.found("", in: index) == [1])
@@ -27,7 +27,7 @@ struct ByteIndexTests {
         #expect(Self.index([]).isEmpty && Self.found("a", in: Self.index([])).isEmpty)
     }
 
-    @Test func `capital letters of what is looked for do not matter where they are not to`() {
+    @Test func `a comparison that ignores case treats capital and small letters as equal`() {
         let index = Self.index(["a.example"])
         for (text, isSame) in [("A.Example", true), ("a.example", true), ("a-example", false), ("a.exampl", false)] {
             let bytes = ByteSlice(text)
@@ -38,7 +38,7 @@ struct ByteIndexTests {
 
     /// The place of an entry is a matter of its hash: names that people give are no worse than any.
     @Test(arguments: [1, 10, 1_000, 10_000, 100_000])
-    func `a look passes few places, however many entries there are`(count: Int) {
+    func `a look-up probes few places, whatever the number of entries`(count: Int) {
         let names = (0..<count).map { "www\($0).shop-\($0 % 7).example.com" }
         let index = Self.index(names)
         #expect(index.longestLook <= 64)

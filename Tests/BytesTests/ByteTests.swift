@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `equal is equal in every byte`() {
+    @Test func `slices are equal only if every byte is equal`() {
         for length in 0..<20 {
             let text = pattern(0..<length)
             let same = text.span.isEqual(to: pattern(0..<length).span)
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func `only ASCII letters lose their case`() {
+    @Test func `only ASCII letters are changed to small letters`() {
         for byte in UInt8.min...UInt8.max {
             let isCapital = (0x41...0x5a).contains(byte)
             #expect(byte.lowercasedASCII == (isCapital ? byte + 32 : byte))
@@ -53,7 +53,7 @@ import Testing
         #expect(same && !other)
     }
 
-    @Test func `case is ignored in every byte and in nothing else`() {
+    @Test func `a comparison ignores the case of ASCII letters and nothing else`() {
         for length in 1..<20 {
             for byte in UInt8.min...UInt8.max {
                 var (left, right) = (pattern(0..<length), pattern(0..<length))
@@ -69,7 +69,7 @@ import Testing
     }
 
     /// Eight bytes at once, with neighbours that borrow from each other.
-    @Test func `the first byte out of place is found wherever it stands and whatever stands beside it`() {
+    @Test func `the first invalid byte is found at every place, whatever its neighbours`() {
         let others: [UInt8] = [0x61, 0x2d, 0x09, 0x20, 0x21, 0x7e, 0x7f, 0x80, 0xff]
         let tokens = Set("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ".utf8)
         for byte in UInt8.min...UInt8.max {
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func `a plain name has letters, digits and hyphens, wherever they stand`() {
+    @Test func `a plain name consists of letters, digits and hyphens`() {
         let plain = Set("0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ-".utf8)
         for byte in UInt8.min...UInt8.max {
             for length in 1...17 {
@@ -108,7 +108,7 @@ import Testing
     }
 
     @Test(arguments: [("", ""), (" ", ""), ("\t a b \t", "a b"), ("a", "a"), ("\r a", "\r a")])
-    func `white space goes at both ends and nowhere else`(_ text: String, _ trimmed: String) {
+    func `optional white space is trimmed at both ends and nowhere else`(_ text: String, _ trimmed: String) {
         let all = Array(text.utf8)
         let result = bytes(all.span.trimmingOptionalWhitespace())
         #expect(result == Array(trimmed.utf8))
@@ -158,26 +158,26 @@ import Testing
     @Test(arguments: [
         (0, 1, "0"), (0, 3, "000"), (7, 3, "007"), (1000, 3, "1000"), (5, 25, "0000000000000000000000005"),
     ])
-    func `a number has at least the digits asked for`(_ number: UInt64, _ width: Int, _ expected: String) {
+    func `a number is padded to the requested width`(_ number: UInt64, _ width: Int, _ expected: String) {
         let buffer = ByteBuffer(capacity: 1)
         buffer.append(decimal: number, width: width)
         #expect(String(buffer.span) == expected)
     }
 
-    @Test func `capital letters are made small on the way in`() {
+    @Test func `capital letters are appended as small letters`() {
         let buffer = ByteBuffer(capacity: 1)
         buffer.append(lowercasing: Array("WWW.Example.org:80@[`{".utf8).span)
         #expect(String(buffer.span) == "www.example.org:80@[`{")
     }
 
-    @Test func `negative numbers too`() {
+    @Test func `a negative number is written with its sign`() {
         let buffer = ByteBuffer(capacity: 1)
         buffer.append(decimal: Int.min)
         #expect(String(buffer.span) == "\(Int.min)")
     }
 
     @Test(arguments: Rounds.seeds(30))
-    func `a buffer is what an array would be`(_ seed: UInt64) {
+    func `a buffer has the same content as an array after any changes`(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let buffer = ByteBuffer(capacity: Int.random(in: 0...64, using: &random))
         var model: [UInt8] = []
@@ -211,7 +211,7 @@ import Testing
 }
 
 @Suite struct ByteSliceTests {
-    @Test func `a part of a part is where it should be and shares the memory`() {
+    @Test func `a slice of a slice has the right range and shares the memory`() {
         let slice = ByteSlice("0123456789")
         let part = slice[2..<8][1..<3]
         #expect(String(part) == "34")
@@ -235,7 +235,7 @@ import Testing
         #expect(hash == expected)
     }
 
-    @Test func `another key makes another hash`() {
+    @Test func `different keys give different hashes`() {
         let text = Array("http://example.org/".utf8)
         let hashes = (0..<100).map { KeyedHash(k0: $0, k1: 0).hash(text.span) }
         #expect(Set(hashes).count == 100)
@@ -243,7 +243,7 @@ import Testing
 }
 
 @Suite struct MemoryBudgetTests {
-    @Test func `nobody goes over the ceiling`() {
+    @Test func `reservations never exceed the budget`() {
         let budget = MemoryBudget(limit: 100)
         #expect(budget.reserve(100))
         #expect(!budget.reserve(1))
@@ -255,7 +255,7 @@ import Testing
 }
 
 @Suite struct BufferStockTests {
-    @Test func `a buffer comes back empty, and one of another size does not`() {
+    @Test func `a returned buffer is lent again empty, unless its size differs`() {
         let stock = BufferStock(bufferCapacity: 64, most: 1)
         let buffer = stock.lend()
         buffer.append("left over")

@@ -15,7 +15,7 @@ import Testing
         #expect(histogram.read().buckets[0] == 2)
     }
 
-    @Test func `the sum is exact, and those of several threads add up`() {
+    @Test func `a sum is exact, and sums of several threads add up`() {
         let one = DurationHistogram(), other = DurationHistogram()
         one.add(nanoseconds: 3)
         one.add(nanoseconds: 250_000)
@@ -27,7 +27,7 @@ import Testing
         #expect(one.read().count == 2)
     }
 
-    @Test func `counts up to the bounds say the same as buckets`() {
+    @Test func `the cumulative counts agree with the buckets`() {
         let histogram = DurationHistogram()
         for nanoseconds in [1, 1, 300_000, 2_000_000, 61_000_000_000] as [UInt64] {
             histogram.add(nanoseconds: nanoseconds)

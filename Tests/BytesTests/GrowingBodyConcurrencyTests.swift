@@ -34,7 +34,7 @@ import Testing
     enum Ending: Equatable { case complete(Int), failed(Int), left, tooLate, wrongByte(at: Int) }
 
     @Test(arguments: Rounds.seeds(24))
-    func `every reader sees every byte in order and the true end, or leaves, whatever the others do`(_ seed: UInt64) {
+    func `every reader reads all bytes in order to the true end, or leaves`(_ seed: UInt64) {
         let plan = Plan(seed: seed)
         let budget = MemoryBudget(limit: 64 << 20)
         let endings = Guarded<[Ending]>([])

@@ -20,7 +20,7 @@ import Testing
         body.detach(cursor)
     }
 
-    @Test func `who joins late gets what is already there`() throws {
+    @Test func `a late reader gets the bytes that have arrived`() throws {
         let body = GrowingBody(budget: budget)
         _ = body.append(pattern(0..<50_000))
         var cursor = try #require(body.attach())
@@ -45,7 +45,7 @@ import Testing
         #expect(body.length == 10)
     }
 
-    @Test func `reading in small steps says when there is more`() throws {
+    @Test func `a read of a few slices reports whether more bytes have arrived`() throws {
         let body = GrowingBody(budget: budget)
         _ = body.append(pattern(0..<200_000))
         var open = try #require(body.attach())
@@ -61,7 +61,7 @@ import Testing
         #expect(all == pattern(0..<200_000))
     }
 
-    @Test func `a reader in the middle when the body completes goes on where it was`() throws {
+    @Test func `a reader keeps its position when the body completes`() throws {
         let body = GrowingBody(budget: budget)
         _ = body.append(pattern(0..<100_000))
         var cursor = try #require(body.attach())
@@ -85,7 +85,7 @@ import Testing
     }
 
     @Test(arguments: [0, 1, 1023, 16_384, 16_385, 65_536, 65_537, 200_000])
-    func `a complete body takes its bytes and no more, whether its length was announced or not`(_ length: Int) {
+    func `a complete body reserves exactly its bytes, with or without an announced length`(_ length: Int) {
         do {
             let announced = GrowingBody(budget: budget, expectedLength: length)
             let unknown = GrowingBody(budget: budget)
@@ -104,7 +104,7 @@ import Testing
         #expect(budget.used == 0)
     }
 
-    @Test func `more than the announced length is taken too`() {
+    @Test func `a body may grow past its announced length`() {
         let body = GrowingBody(budget: budget, expectedLength: 10)
         _ = body.append(pattern(0..<8))
         _ = body.append(pattern(8..<300))
@@ -113,7 +113,7 @@ import Testing
     }
 
     @Test(arguments: [nil, 20_000])
-    func `a body that has begun takes its first piece of a budget that is spent since`(_ length: Int?) {
+    func `the first piece of a body is reserved when the body begins`(_ length: Int?) {
         let firstPiece = GrowingBody.firstPiece(expecting: length)
         let small = MemoryBudget(limit: firstPiece)
         do {
@@ -131,7 +131,7 @@ import Testing
 
     /// Who makes room for it and tries again must not try for ever.
     @Test(arguments: Rounds.seeds(20))
-    func `what is appended takes no more than is said before`(_ seed: UInt64) throws {
+    func `an append takes at most the memory that was announced for it`(_ seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let small = MemoryBudget(limit: 4 << 20)
         let body = GrowingBody(budget: small, expectedLength: Bool.random(using: &random) ? 700_000 : nil)
@@ -151,7 +151,7 @@ import Testing
     }
 
     /// One piece is free, and what came needs two: it would wait for ever, though memory is free.
-    @Test func `what does not fit takes the pieces that there are`() throws {
+    @Test func `an append that does not fit fills the free pieces`() throws {
         let small = MemoryBudget(limit: 200_000)
         let body = GrowingBody(budget: small, expectedLength: 1_000_000, window: 1 << 17)
         var cursor = try #require(body.attach())
@@ -160,13 +160,13 @@ import Testing
         body.advance(&cursor, by: 65_536)
         #expect(body.append(pattern(65_536..<300_000)) == .noMemory)
         let rest = pattern(65_536..<300_000)
-        let (taken, isFull) = body.appendWhatFits(rest.span)
+        let (taken, isFull) = body.appendPartially(rest.span)
         #expect(taken == 131_072 && isFull && body.length == 196_608)
-        #expect(body.appendWhatFits(rest.span.extracting(131_072..<rest.count)) == (0, false))
+        #expect(body.appendPartially(rest.span.extracting(131_072..<rest.count)) == (0, false))
         body.detach(cursor)
     }
 
-    @Test func `a spent budget takes nothing of the bytes, and they can be offered again`() {
+    @Test func `an append without memory takes no bytes and can be repeated`() {
         let small = MemoryBudget(limit: 100_000)
         let body = GrowingBody(budget: small)
         #expect(body.append(pattern(0..<16_384)) == .accepted)
@@ -180,7 +180,7 @@ import Testing
         #expect(body.completePieces.map { bytes($0) } == pattern(0..<50_000))
     }
 
-    @Test func `all memory is given back when the last holder lets go`() {
+    @Test func `all memory is returned when the last reference is dropped`() {
         do {
             let body = GrowingBody(budget: budget)
             _ = body.append(pattern(0..<123_456))
@@ -193,7 +193,7 @@ import Testing
 @Suite struct GrowingBodyFollowerTests {
     let body = GrowingBody(budget: MemoryBudget(limit: 1 << 20))
 
-    @Test func `many appends make one notice until the follower looks`() {
+    @Test func `many appends cause one notice until the follower reads`() {
         let notices = Count()
         body.follow(id: 1) { notices.up() }
         for _ in 0..<5 { _ = body.append([1]) }
@@ -203,7 +203,7 @@ import Testing
         #expect(notices.value == 2)
     }
 
-    @Test func `the end is announced, also to who follows later`() {
+    @Test func `the end notifies every follower, also a later one`() {
         let early = Count()
         let late = Count()
         body.follow(id: 1) { early.up() }
@@ -213,7 +213,7 @@ import Testing
         #expect(late.value == 1)
     }
 
-    @Test func `a body that ended keeps nothing of its fetch alive`() {
+    @Test func `a body that has ended keeps no reference to its fetch`() {
         final class Fetch: Sendable {}
         weak var held: Fetch?
         let stored: GrowingBody

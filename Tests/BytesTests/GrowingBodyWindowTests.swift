@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(arguments: [1, 1000, 40_000, 65_536, 131_072])
-    func `a writer is never left asleep by readers that have read everything`(_ window: Int) throws {
+    func `a paused writer is woken once the readers have read everything`(_ window: Int) throws {
         let wakes = Count()
         let body = GrowingBody(budget: budget, window: window) { wakes.up() }
         var cursor = try #require(body.attach())
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `bytes go on in order when every piece had been read and given up`() throws {
+    @Test func `bytes stay in order after every piece has been read and freed`() throws {
         let body = GrowingBody(budget: budget, window: 1 << 20)
         var cursor = try #require(body.attach())
         _ = body.append(pattern(0..<16_384))
@@ -58,7 +58,7 @@ import Testing
         #expect(end.phase == .complete && end.reachesEnd && end.bytes.isEmpty)
     }
 
-    @Test func `a body whose start is gone takes no new reader and is never whole`() throws {
+    @Test func `a body whose start is freed takes no new reader and is never complete`() throws {
         let body = GrowingBody(budget: budget)
         var cursor = try #require(body.attach())
         _ = body.append(pattern(0..<100_000))
@@ -72,7 +72,7 @@ import Testing
         #expect(body.attach() == nil)
     }
 
-    @Test func `a body limited late that still has its start ends whole and stays so`() throws {
+    @Test func `a body limited late that still has its start is complete at its end`() throws {
         let body = GrowingBody(budget: budget)
         var cursor = try #require(body.attach())
         _ = body.append(pattern(0..<80_000))
@@ -88,7 +88,7 @@ import Testing
     }
 
     /// Else they would get nothing until the slowest has read nearly all that was there when it was limited.
-    @Test func `limited with much unread, a body gives the others one byte for every two that the slowest reads`()
+    @Test func `a body limited with much unread grows one byte for every two that the slowest reader reads`()
         throws
     {
         let wakes = Count()

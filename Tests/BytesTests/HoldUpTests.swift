@@ -28,7 +28,7 @@ import Testing
         return nil
     }
 
-    @Test func `who reads nothing while another waits makes way after the time for that`() throws {
+    @Test func `a reader that reads nothing while another waits must leave after the time bound`() throws {
         var (body, cursors) = try heldUp(2)
         body.advance(&cursors[1], by: 256 << 10)
         #expect(lasts(body, &cursors[0]) == 5)
@@ -39,7 +39,7 @@ import Testing
         arguments: [
             (rate: 4 << 10, lasts: 6), (32 << 10, 9), (60 << 10, 65), (64 << 10, nil), (100 << 10, nil),
         ] as [(rate: Int, lasts: Int?)])
-    func `who reads below the lowest rate makes way in the end, and any at that rate or above does not`(
+    func `a reader below the lowest rate must leave, one at that rate or above may stay`(
         _ reader: (rate: Int, lasts: Int?)
     ) throws {
         let (body, cursors) = try heldUp(2)
@@ -57,7 +57,7 @@ import Testing
         #expect(lasted == reader.lasts)
     }
 
-    @Test func `nobody makes way while nobody waits`() throws {
+    @Test func `no reader must leave while no other waits`() throws {
         var (body, cursors) = try heldUp(3)
         #expect(lasts(body, &cursors[0]) == nil, "all have just begun")
         body.advance(&cursors[1], by: (256 << 10) - 1)
@@ -69,7 +69,7 @@ import Testing
         #expect(lasts(body, &cursors[0], from: 300) != nil)
     }
 
-    @Test func `nor is the writer held up while the window has room, nor once it is done`() throws {
+    @Test func `a body is not held up while its window has room, nor after its end`() throws {
         let body = GrowingBody(budget: budget, window: 256 << 10)
         var slow = try #require(body.attach())
         var fast = try #require(body.attach())
@@ -83,7 +83,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `nobody makes way for others in a body that is kept whole`(_ isComplete: Bool) throws {
+    func `a body that is kept whole is never held up`(_ isComplete: Bool) throws {
         let body = GrowingBody(budget: budget)
         var slow = try #require(body.attach())
         var fast = try #require(body.attach())
@@ -93,7 +93,7 @@ import Testing
         #expect(lasts(body, &slow) == nil)
     }
 
-    @Test func `who stands further on makes way only once the others before it have`() throws {
+    @Test func `a reader further ahead must leave only after the slower readers have left`() throws {
         var (body, cursors) = try heldUp(3)
         body.advance(&cursors[2], by: 256 << 10)
         body.advance(&cursors[1], by: 100_000)
@@ -105,7 +105,7 @@ import Testing
         #expect(lasts(body, &cursors[1], from: 5) == 2)
     }
 
-    @Test func `two who look in turn are given the time once`() throws {
+    @Test func `alternate checks by two readers count the time once`() throws {
         var (body, cursors) = try heldUp(3)
         body.advance(&cursors[2], by: 256 << 10)
         var looks = 0
@@ -116,7 +116,7 @@ import Testing
         #expect(body.isHeldUpTooLong(by: cursors[1], at: 5 * second, bound))
     }
 
-    @Test func `time in which nobody looks, since nobody was blocked, does not count`() throws {
+    @Test func `time without checks does not count, since no reader was blocked`() throws {
         var (body, cursors) = try heldUp(2)
         body.advance(&cursors[1], by: 256 << 10)
         for look in 1...4 { #expect(!body.isHeldUpTooLong(by: cursors[0], at: Int64(look) * 1000 * second, bound)) }

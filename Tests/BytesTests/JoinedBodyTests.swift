@@ -12,7 +12,7 @@ import Testing
         return body
     }
 
-    @Test func `it is the ranges one behind the other, and costs no memory of its own`() throws {
+    @Test func `a joined body has the ranges in order and takes no memory of its own`() throws {
         let (first, second) = (body(0..<100_000), body(90_000..<200_000, fails: true))
         let used = budget.used
         let joined = GrowingBody(joining: [(first, 5..<100_000), (second, 10_000..<100_000)], budget: budget)
@@ -25,7 +25,7 @@ import Testing
         #expect(joined.retained == first.retained + second.retained)
     }
 
-    @Test func `the others' memory is held as long as it is`() {
+    @Test func `a joined body keeps the memory of its source bodies`() {
         var joined: GrowingBody?
         do {
             let (first, second) = (body(0..<1_000), body(1_000..<2_000))
@@ -38,7 +38,7 @@ import Testing
         #expect(budget.used == 0)
     }
 
-    @Test func `what several share counts once`() {
+    @Test func `memory shared by several joined bodies counts once`() {
         let body = body(0..<1_000)
         let halves = [0..<500, 500..<1_000].map { GrowingBody(joining: [(body, $0)], budget: budget) }
         #expect(GrowingBody.retained(by: halves) == body.retained)
@@ -47,7 +47,7 @@ import Testing
         )
     }
 
-    @Test func `of nothing it is empty and complete`() {
+    @Test func `a body joined from no ranges is empty and complete`() {
         let empty = GrowingBody(joining: [], budget: budget)
         #expect(empty.completeLength == 0 && empty.retained == 0)
     }

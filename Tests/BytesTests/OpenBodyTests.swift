@@ -9,7 +9,7 @@ import Testing
     let block = [UInt8](repeating: 1, count: 200_000)
 
     @Test(arguments: Rounds.seeds(10))
-    func `a body keeps its counts right and wakes a paused writer once, whatever the order of events`(_ seed: UInt64) {
+    func `the counts are right and a paused writer is woken once, whatever the order of events`(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let expectedLength: Int? = Bool.random(using: &random) ? 1 << 20 : nil
         var body = OpenBody(
@@ -52,7 +52,7 @@ import Testing
         #expect(!isPaused, "left asleep, though nobody reads any more")
     }
 
-    @Test func `a body that has ended tells each follower that is not told already`() {
+    @Test func `the end notifies each follower without a pending notice`() {
         var body = OpenBody(expectedLength: nil, window: 1 << 17, writerWake: {})
         _ = body.follow(id: 1) {}
         let effects = body.append(block.span, budget).1

@@ -15,7 +15,7 @@ struct AbandonmentTests {
         #expect(log.entries == [.failure("abandoned")])
     }
 
-    @Test func `dropping an operation fails those who depend on it`() {
+    @Test func `dropping an operation fails its dependents`() {
         let dependent = ManualOperation()
         do {
             let dependency = ManualOperation()
@@ -25,7 +25,7 @@ struct AbandonmentTests {
         #expect(dependent.error?.name.description == "dependency")
     }
 
-    @Test func `dropping an operation fails those it worked for`() {
+    @Test func `dropping an operation fails the waiters of operations coalesced into another`() {
         let inner = ManualOperation()
         _ = inner.join(.logging(to: log))
         do {
@@ -46,7 +46,7 @@ struct AbandonmentTests {
         #expect(manager.snapshot.inFlight == 0)
     }
 
-    @Test func `a permit that was spent says nothing more`() {
+    @Test func `a spent permit does nothing when dropped`() {
         let operation = ManualOperation()
         _ = operation.join(.logging(to: log))
         operation.start()
@@ -54,7 +54,7 @@ struct AbandonmentTests {
         #expect(log.entries == [.value(4)])
     }
 
-    @Test func `a manager lets go of what has ended`() {
+    @Test func `a manager releases operations that have ended`() {
         weak var forgotten: ManualOperation?
         let manager = OperationQueueManager<String>()
         do {

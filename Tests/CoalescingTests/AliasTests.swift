@@ -20,7 +20,7 @@ struct AliasTests {
         #expect(log.entries == [.value(1), .value(1)])
     }
 
-    @Test func `an alias goes with the operation`() throws {
+    @Test func `an alias is removed when its operation ends`() throws {
         let operation = try #require(enqueue("a").operation)
         manager.addAlias(operation, for: "b")
         operation.finish(.success(1))
@@ -29,14 +29,14 @@ struct AliasTests {
         #expect(!manager.addAlias(operation, for: "c"))
     }
 
-    @Test func `an identifier that is taken is not given away`() throws {
+    @Test func `an alias does not replace an operation in flight`() throws {
         let operation = try #require(enqueue("a").operation)
         let other = try #require(enqueue("b").operation)
         #expect(!manager.addAlias(operation, for: "b"))
         #expect(enqueue("b").operation === other)
     }
 
-    @Test func `an identifier whose operation is closed can be taken over, and is kept when that one ends`() throws {
+    @Test func `an alias replaces a closed operation, and stays when that operation ends`() throws {
         let operation = try #require(enqueue("a").operation)
         let other = try #require(enqueue("b").operation)
         other.close()

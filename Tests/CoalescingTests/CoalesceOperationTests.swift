@@ -13,7 +13,7 @@ struct CoalesceOperationTests {
         return operation
     }
 
-    @Test func `one executes, both serve their waiters`() {
+    @Test func `one of two coalesced operations executes and serves the waiters of both`() {
         let (first, second) = (operation(), operation())
         #expect(manager.enqueue(operation: first).isStarted)
         #expect(manager.enqueue(operation: second).operation === first)
@@ -23,7 +23,7 @@ struct CoalesceOperationTests {
         #expect(second.phase == .finished)
     }
 
-    @Test func `what is streamed reaches both while both are in flight`() {
+    @Test func `a streamed value reaches the waiters of both operations`() {
         let (first, second) = (operation(), operation())
         first.start()
         #expect(first.coalesce(operation: second))
@@ -34,7 +34,7 @@ struct CoalesceOperationTests {
         #expect(second.phase == .finished)
     }
 
-    @Test func `a late one is served at once`() {
+    @Test func `an operation coalesced after the value serves its waiters at once`() {
         let (first, second) = (operation(), operation())
         first.start()
         first.deliver(3)
@@ -42,7 +42,7 @@ struct CoalesceOperationTests {
         #expect(log.entries == [.value(3), .value(3)])
     }
 
-    @Test func `a failure reaches both`() {
+    @Test func `a failure reaches the waiters of both operations`() {
         let (first, second) = (operation(), operation())
         first.start()
         #expect(first.coalesce(operation: second))
@@ -51,7 +51,7 @@ struct CoalesceOperationTests {
         #expect(second.phase == .cancelled)
     }
 
-    @Test func `cancelling the one that was taken in does no harm to the other`() {
+    @Test func `cancelling the coalesced operation leaves the executing one alone`() {
         let (first, second) = (operation(), operation())
         first.start()
         #expect(first.coalesce(operation: second))
@@ -63,7 +63,7 @@ struct CoalesceOperationTests {
         #expect(log.entries == [.failure("cancelled"), .value(1)])
     }
 
-    @Test func `one that is cancelled while a manager's lock is held leaves the other after it`() {
+    @Test func `an operation cancelled while being coalesced leaves the executing one afterwards`() {
         let (first, second) = (ManualOperation("a"), operation())
         first.lastLeavePolicy = .cancel
         #expect(manager.enqueue(operation: first).isStarted)
@@ -79,7 +79,7 @@ struct CoalesceOperationTests {
         #expect(log.entries == [.failure("cancelled")])
     }
 
-    @Test func `a finished operation takes nobody in`() {
+    @Test func `a finished operation coalesces no other`() {
         let (first, second) = (operation(), operation())
         first.start()
         first.finish(.success(1))
@@ -88,14 +88,14 @@ struct CoalesceOperationTests {
         #expect(second.calls.entries == ["execute"])
     }
 
-    @Test func `different work is not taken in`() {
+    @Test func `operations for different work are not coalesced`() {
         let first = operation()
         #expect(!first.coalesce(operation: operation("b")))
         #expect(!first.coalesce(operation: OtherOperation()))
         #expect(!first.coalesce(operation: first))
     }
 
-    @Test func `an identifier of another type has no place in the table`() {
+    @Test func `an operation with an identifier of another type is refused`() {
         #expect(manager.enqueue(operation: AsyncOperation(identifier: 5) { 1 }).refusal == .foreign)
     }
 }

@@ -14,7 +14,7 @@ struct CoalescingExecutorTests {
             combine: { $0 += $1 }, act: { [acted] in acted.append($0) })
     }
 
-    @Test func `it acts after quiet, on everything together`() {
+    @Test func `the action runs after a quiet period, on all elements together`() {
         for number in 1...3 { executor.add([number]) }
         clock.advance(by: .milliseconds(9))
         #expect(acted.entries.isEmpty)
@@ -22,7 +22,7 @@ struct CoalescingExecutorTests {
         #expect(acted.entries == [[1, 2, 3]])
     }
 
-    @Test func `each element renews the quiet`() {
+    @Test func `each element restarts the quiet period`() {
         executor.add([1])
         clock.advance(by: .milliseconds(8))
         executor.add([2])
@@ -32,7 +32,7 @@ struct CoalescingExecutorTests {
         #expect(acted.entries == [[1, 2]])
     }
 
-    @Test func `it never waits longer than it may, however many come`() {
+    @Test func `the action runs after the longest wait, however many elements come`() {
         for number in 0..<50 {
             executor.add([number])
             clock.advance(by: .milliseconds(1))
@@ -42,7 +42,7 @@ struct CoalescingExecutorTests {
         #expect(acted.entries == [Array(0..<35), Array(35..<50)])
     }
 
-    @Test func `a late timer does not make it late`() {
+    @Test func `a late timer does not delay the action further`() {
         let stopped = StoppedTimers()
         let executor = CoalescingExecutor<[Int]>(
             coalesceWait: .milliseconds(10), maxWait: .milliseconds(35), timers: stopped, on: InlineQueue.shared,
@@ -53,14 +53,14 @@ struct CoalescingExecutorTests {
         #expect(acted.entries == [[1, 2]])
     }
 
-    @Test func `a burst costs a timer for each wait, not for each element`() {
+    @Test func `a burst sets one timer for each wait, not for each element`() {
         for number in 0..<1000 { executor.add([number]) }
         clock.advance(by: .milliseconds(10))
         #expect(clock.scheduled == 1)
         #expect(acted.entries.count == 1)
     }
 
-    @Test func `a flush acts now, and its timer finds nothing`() {
+    @Test func `a flush runs the action at once, and the timer of the flushed elements does nothing`() {
         executor.add([1])
         executor.flush()
         executor.flush()
@@ -73,7 +73,7 @@ struct CoalescingExecutorTests {
         #expect(acted.entries == [[1], [2]])
     }
 
-    @Test func `cancelling drops what was gathered and nothing else`() {
+    @Test func `cancelling drops the gathered elements and nothing else`() {
         executor.add([1])
         #expect(executor.cancel() == [1])
         #expect(executor.cancel() == nil)
@@ -83,7 +83,7 @@ struct CoalescingExecutorTests {
         #expect(acted.entries == [[2]])
     }
 
-    @Test func `it acts where it was told to`() {
+    @Test func `the action runs on the given queue`() {
         let queue = ManualQueue()
         let executor = CoalescingExecutor<Int>(
             coalesceWait: .zero, maxWait: .zero, timers: clock, on: queue, combine: { $0 += $1 },
@@ -96,7 +96,7 @@ struct CoalescingExecutorTests {
         #expect(acted.entries == [[3]])
     }
 
-    @Test func `what is gathered when it goes is acted on`() {
+    @Test func `elements gathered when the executor is released are acted on`() {
         do {
             let executor = CoalescingExecutor<[Int]>(
                 coalesceWait: .seconds(1), maxWait: .seconds(1), timers: clock, on: InlineQueue.shared,

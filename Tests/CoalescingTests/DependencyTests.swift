@@ -6,7 +6,7 @@ import Testing
 struct DependencyTests {
     let log = Log<Outcome>()
 
-    @Test func `it begins when all it depends on have succeeded`() {
+    @Test func `an operation begins when all its dependencies have succeeded`() {
         let (first, second, last) = (ManualOperation("1"), ManualOperation("2"), ManualOperation("3"))
         last.addDependency(first)
         last.addDependency(second)
@@ -18,7 +18,7 @@ struct DependencyTests {
         #expect(first.value == 1)
     }
 
-    @Test func `one that is over already is no obstacle`() {
+    @Test func `a finished dependency does not delay an operation`() {
         let (first, last) = (ManualOperation("1"), ManualOperation("2"))
         first.start()
         first.finish(.success(1))
@@ -28,7 +28,7 @@ struct DependencyTests {
     }
 
     @Test(arguments: [true, false])
-    func `failure and cancellation are passed on`(isCancelled: Bool) {
+    func `failure and cancellation of a dependency fail its dependents`(isCancelled: Bool) {
         let operations = ["1", "2", "3"].map { ManualOperation($0) }
         operations[1].addDependency(operations[0])
         operations[2].addDependency(operations[1])
@@ -41,7 +41,7 @@ struct DependencyTests {
         #expect(cause.name.description == (isCancelled ? "cancelled" : "failed"))
     }
 
-    @Test func `who waits only for the end does not mind a failure`() {
+    @Test func `a dependency on the end alone permits a failure`() {
         let (first, last) = (ManualOperation("1"), ManualOperation("2"))
         last.addDependency(first, rule: .end)
         last.start()
@@ -50,7 +50,7 @@ struct DependencyTests {
         #expect(last.phase == .executing)
     }
 
-    @Test func `a circle is refused`() {
+    @Test func `a cycle of dependencies is refused`() {
         let operations = ["1", "2", "3"].map { ManualOperation($0) }
         #expect(operations[1].addDependency(operations[0]))
         #expect(operations[2].addDependency(operations[1]))
@@ -58,13 +58,13 @@ struct DependencyTests {
         #expect(!operations[0].addDependency(operations[0]))
     }
 
-    @Test func `it is too late to depend once started`() {
+    @Test func `a started operation takes no dependency`() {
         let operation = ManualOperation()
         operation.start()
         #expect(!operation.addDependency(ManualOperation()))
     }
 
-    @Test func `dependencies hold across queues, and who waits for one takes no slot`() {
+    @Test func `dependencies hold across managers, and an operation that waits for one takes no slot`() {
         var settings = OperationQueueManager<String>.Settings()
         settings.maxConcurrent = 1
         let (resolvers, fetchers) = (
@@ -85,7 +85,7 @@ struct DependencyTests {
     }
 
     /// The same manager and even the same identifier's shard: dependencies are made without a lock.
-    @Test func `a task makes its dependencies, shared like any others, and only when they are needed`() {
+    @Test func `a task makes its dependencies when they are needed, and shares them like any others`() {
         let manager = OperationQueueManager<String>()
         let made = Log<String>()
         let resolve: @Sendable () -> AnyOperation? = {
@@ -105,14 +105,14 @@ struct DependencyTests {
         #expect(pages.allSatisfy { $0?.phase == .executing })
     }
 
-    @Test func `a dependency that cannot be had is a failed one`() {
+    @Test func `a dependency that cannot be made counts as failed`() {
         let operation = OperationTask { ManualOperation() }.after { nil }.make()
         operation.start()
         #expect(operation.error?.name.description == "dependency")
         #expect(operation.calls.entries.isEmpty)
     }
 
-    @Test func `cancelling who waits leaves the dependency alone`() {
+    @Test func `cancelling a dependent leaves its dependency alone`() {
         let manager = OperationQueueManager<String>()
         let (first, last) = (ManualOperation("1"), ManualOperation("2"))
         last.addDependency(first)

@@ -13,7 +13,7 @@ struct JoiningTests {
         manager.enqueue(identifier, waiter: .logging(to: log, accepts: accepts)) { ManualOperation(identifier) }
     }
 
-    @Test func `the second caller joins what the first started`() throws {
+    @Test func `the second caller joins the operation that the first started`() throws {
         let first = enqueue()
         let second = manager.enqueue("a", waiter: .logging(to: log)) { () -> ManualOperation in
             Issue.record("made without need")
@@ -27,7 +27,7 @@ struct JoiningTests {
         #expect(first.operation?.calls.entries == ["execute"])
     }
 
-    @Test func `after the end the next caller starts anew`() {
+    @Test func `after the end, the next caller starts a new operation`() {
         let first = enqueue().operation
         first?.finish(.success(1))
         let second = enqueue()
@@ -35,7 +35,7 @@ struct JoiningTests {
         #expect(second.operation !== first)
     }
 
-    @Test func `a caller that is called back and asks again starts anew`() {
+    @Test func `a caller that asks again from its callback starts a new operation`() {
         let again = Log<Bool>()
         let waiter = Waiter<Int>(on: InlineQueue.shared) { [manager, log] _ in
             again.append(manager.enqueue("a", waiter: .logging(to: log)) { ManualOperation() }.isStarted)
@@ -46,7 +46,7 @@ struct JoiningTests {
     }
 
     /// Whoever asked for "a" would get the value of "b".
-    @Test func `an operation made with another identifier than was asked for is refused`() {
+    @Test func `an operation made with another identifier than requested is refused`() {
         let enqueued = manager.enqueue("a", waiter: .logging(to: log)) { ManualOperation("b") }
         #expect(enqueued.refusal == .foreign)
         #expect(log.entries.isEmpty)
@@ -54,19 +54,19 @@ struct JoiningTests {
         #expect(enqueue("a").isStarted)
     }
 
-    @Test func `an operation needs no identifier but that it is asked for by`() {
+    @Test func `an operation without an identifier is joined under the requested one`() {
         let (first, second) = (AsyncOperation { 1 }, AsyncOperation { 1 })
         #expect(manager.enqueue("a", waiter: .logging(to: log)) { first }.isStarted)
         #expect(manager.enqueue("a", waiter: .logging(to: log)) { second }.operation === first)
         #expect(manager.enqueue(operation: second).refusal == .foreign)
     }
 
-    @Test func `different identifiers are different work`() {
+    @Test func `different identifiers start different operations`() {
         #expect(enqueue("a").isStarted)
         #expect(enqueue("b").isStarted)
     }
 
-    @Test func `the same identifier of another class is different work`() {
+    @Test func `the same identifier of another class starts another operation`() {
         let first = enqueue()
         let second = manager.enqueue("a", waiter: .logging(to: log)) { OtherOperation() }
         #expect(first.isStarted)
@@ -75,7 +75,7 @@ struct JoiningTests {
         #expect(manager.operation(for: "a", as: ManualOperation.self) === first.operation)
     }
 
-    @Test func `what has been found is neither joined nor started`() {
+    @Test func `a found value neither joins nor starts an operation`() {
         let first = enqueue()
         let second = manager.enqueue("a", waiter: .logging(to: log), unless: { 42 }) { ManualOperation() }
         guard case .found(42) = second else { Issue.record("\(second)"); return }
@@ -83,7 +83,7 @@ struct JoiningTests {
         #expect(manager.snapshot.found == 1)
     }
 
-    @Test func `work that nobody waits for is done and joined all the same`() {
+    @Test func `an operation without waiters executes and can be joined`() {
         let refresh = manager.enqueue("a", waiter: nil, priority: .background) { ManualOperation() }
         #expect(refresh.token == WaiterToken.none)
         #expect(enqueue().isJoined)
@@ -91,14 +91,14 @@ struct JoiningTests {
         #expect(log.entries == [.value(2)])
     }
 
-    @Test func `a late caller is served at once`() {
+    @Test func `a late caller gets the value at once`() {
         enqueue().operation?.deliver(5)
         #expect(enqueue().isLate)
         #expect(log.entries == [.value(5), .value(5)])
         #expect(manager.snapshot.joinedLate == 1)
     }
 
-    @Test func `a late caller that does not accept the value starts its own, and the first lives on`() {
+    @Test func `a late caller that does not accept the value starts a new operation, and the first goes on`() {
         let first = enqueue().operation
         first?.deliver(5)
         let second = enqueue(accepts: { $0 > 10 })
@@ -121,7 +121,7 @@ struct JoiningTests {
         #expect(manager.snapshot.inFlight == 0)
     }
 
-    @Test func `an operation made closed serves the one it was made for`() {
+    @Test func `an operation made closed serves only the waiter that it was made for`() {
         let first = manager.enqueue("a", waiter: .logging(to: log)) { () -> ManualOperation in
             let operation = ManualOperation()
             operation.close()
@@ -133,7 +133,7 @@ struct JoiningTests {
         #expect(log.entries == [.value(1)])
     }
 
-    @Test func `a full operation is not replaced but named`() {
+    @Test func `a full operation is not replaced, and the refusal names it`() {
         let first = enqueue().operation
         first?.waiterLimit = 1
         guard case .refused(.full, let by) = enqueue() else { Issue.record("let in"); return }
@@ -141,7 +141,7 @@ struct JoiningTests {
         #expect(manager.snapshot.refused == 1)
     }
 
-    @Test func `a full operation is replaced where the caller wants that, and takes nobody more`() throws {
+    @Test func `a full operation is replaced if the caller asks for that, and takes no more waiters`() throws {
         let first = try #require(enqueue().operation)
         first.waiterLimit = 1
         func next() -> Enqueued<ManualOperation, Never> {
@@ -160,7 +160,7 @@ struct JoiningTests {
         #expect(log.entries == [.value(1), .value(2), .value(2)])
     }
 
-    @Test func `an operation that was used before is not taken`() {
+    @Test func `an operation that was used before is refused`() {
         let used = ManualOperation()
         used.start()
         #expect(manager.enqueue("a", waiter: .logging(to: log)) { used }.refusal == .foreign)
@@ -169,14 +169,14 @@ struct JoiningTests {
     }
 
     /// Filed under the superclass, nobody who asks for the class would ever find it.
-    @Test func `an operation of another class than was asked for is not taken`() {
+    @Test func `an operation of another class than requested is refused`() {
         let enqueued = manager.enqueue("a", waiter: .logging(to: log)) { () -> ManualOperation in OtherOperation() }
         #expect(enqueued.refusal == .foreign)
         #expect(log.entries.isEmpty || log.entries == [.failure("abandoned")])
     }
 
     /// While the old one is still inside `execute()`, the next is found by all but does not begin.
-    @Test func `two executions of one identifier never overlap, even when the first is cancelled while it begins`() {
+    @Test func `two executions of one identifier never overlap, even if the first is cancelled early`() {
         let order = Log<String>()
         let manager = manager
         let first = manager.enqueue("a", waiter: .logging(to: log)) {
@@ -196,7 +196,7 @@ struct JoiningTests {
 
     /// The second waits for the first to be stopped and is itself cancelled meanwhile: the third must not forget the
     /// first.
-    @Test func `work that is being stopped is waited for even when the next one in line has gone`() {
+    @Test func `an operation waits for work that is being stopped, even if one before it was cancelled`() {
         let manager = manager
         let order = Log<String>()
         let begin: @Sendable (ManualOperation) -> Void = { _ in order.append("third begins") }
@@ -214,7 +214,7 @@ struct JoiningTests {
 
     /// Between the last leave and the end of the work there is a moment; who comes then must not be cancelled with
     /// those who left.
-    @Test func `who comes while abandoned work is being stopped gets work of its own, begun when the old is stopped`() {
+    @Test func `a caller during the stop of abandoned work starts an operation that begins later`() {
         let order = Log<String>()
         let (manager, log) = (manager, log)
         let first = manager.enqueue("a", waiter: .logging(to: log)) { () -> ManualOperation in
@@ -236,7 +236,7 @@ struct JoiningTests {
         #expect(log.entries == [.value(2)])
     }
 
-    @Test func `everything can be cancelled at once`() {
+    @Test func `all operations can be cancelled at once`() {
         _ = enqueue("a")
         _ = enqueue("b")
         #expect(manager.operations.count == 2)
@@ -246,7 +246,7 @@ struct JoiningTests {
         #expect(manager.snapshot.cancelled == 2)
     }
 
-    @Test func `the numbers tell what happened`() {
+    @Test func `the counters match the events`() {
         let first = enqueue()
         _ = enqueue(accepts: { _ in false })
         #expect(manager.snapshot.inFlight == 1)

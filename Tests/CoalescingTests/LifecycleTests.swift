@@ -10,7 +10,7 @@ struct LifecycleTests {
         return lifecycle
     }
 
-    @Test func `it begins once`() {
+    @Test func `an operation begins once`() {
         var life = made { _ = $0.submit() }
         let first = life.begin()
         let second = life.begin()
@@ -18,7 +18,7 @@ struct LifecycleTests {
         #expect(!second)
     }
 
-    @Test func `it is not ready before its dependencies are met`() {
+    @Test func `an operation is not ready before its dependencies are met`() {
         var life = made {
             _ = $0.expectDependency(); _ = $0.expectDependency()
         }
@@ -32,7 +32,7 @@ struct LifecycleTests {
         #expect(life.visiblePhase == .ready)
     }
 
-    @Test func `dependencies may be met before it is submitted`() {
+    @Test func `dependencies may be met before submission`() {
         var life = made {
             _ = $0.expectDependency(); _ = $0.dependencyMet()
         }
@@ -40,7 +40,7 @@ struct LifecycleTests {
         #expect(submission == .ready)
     }
 
-    @Test func `it takes no dependency once submitted`() {
+    @Test func `a submitted operation takes no dependency`() {
         var life = made { _ = $0.submit() }
         let isExpected = life.expectDependency()
         #expect(!isExpected)
@@ -58,7 +58,9 @@ struct LifecycleTests {
         ("coalesced", .outside, .leaveSourceAndRetire),
         ("coalesced", .work, .leaveSourceAndRetire),
     ])
-    func `it ends once, wherever it stands`(phase: String, initiator: Lifecycle.Initiator, expected: Lifecycle.Ending) {
+    func `an operation ends once, whatever its phase`(
+        phase: String, initiator: Lifecycle.Initiator, expected: Lifecycle.Ending
+    ) {
         var life = Lifecycle()
         if phase == "coalesced" { _ = life.coalesce() } else if phase != "pending" { _ = life.submit() }
         if phase == "starting" || phase == "executing" { _ = life.begin() }
@@ -74,7 +76,7 @@ struct LifecycleTests {
         #expect(!begins)
     }
 
-    @Test func `work cancelled while it begins is stopped after it has begun`() {
+    @Test func `work cancelled while beginning is stopped afterwards`() {
         var life = made {
             _ = $0.submit(); _ = $0.begin(); _ = $0.end(.cancelled, by: .outside)
         }
@@ -83,7 +85,7 @@ struct LifecycleTests {
         #expect(second == .none)
     }
 
-    @Test func `work finished while it begins is not stopped`() {
+    @Test func `work finished while beginning is not stopped`() {
         var life = made {
             _ = $0.submit(); _ = $0.begin(); _ = $0.end(nil, by: .work)
         }
@@ -91,7 +93,7 @@ struct LifecycleTests {
         #expect(entered == .retire)
     }
 
-    @Test func `the outcome is final only when it was retired`() {
+    @Test func `the outcome is final only after retirement`() {
         var life = made {
             _ = $0.submit(); _ = $0.begin(); _ = $0.entered(); _ = $0.end(nil, by: .work)
         }
@@ -102,7 +104,7 @@ struct LifecycleTests {
         #expect(life.visiblePhase == .finished)
     }
 
-    @Test func `what was coalesced cannot be submitted, and can after the other refused`() {
+    @Test func `a coalesced operation cannot be submitted until the other refuses it`() {
         var life = made { _ = $0.coalesce() }
         let whileCoalesced = life.submit()
         #expect(whileCoalesced == .ignored)

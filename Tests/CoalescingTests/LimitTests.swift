@@ -20,7 +20,7 @@ struct LimitTests {
         manager.enqueue(identifier, waiter: .logging(to: log), priority: priority) { ManualOperation(identifier) }
     }
 
-    @Test func `a streaming operation holds its slot until it is over`() {
+    @Test func `a streaming operation holds its slot until its end`() {
         let (first, second) = (enqueue("a").operation, enqueue("b").operation)
         first?.deliver(1)
         #expect(second?.phase == .ready)
@@ -28,21 +28,21 @@ struct LimitTests {
         #expect(second?.phase == .executing)
     }
 
-    @Test func `what waits to start is joined like what runs`() {
+    @Test func `a queued operation is joined like a running one`() {
         _ = enqueue("a")
         _ = enqueue("b")
         #expect(enqueue("b").isJoined)
         #expect(manager.snapshot.queued == 1)
     }
 
-    @Test func `beyond the bound new work is refused and old work joined`() {
+    @Test func `beyond the queue limit, a new operation is refused and an existing one is joined`() {
         for name in ["a", "b", "c"] { #expect(enqueue(name).isStarted) }
         #expect(enqueue("d").refusal == .queueFull)
         #expect(enqueue("c").isJoined)
         #expect(manager.enqueue(plain: PlainOperation()).refusal == .queueFull)
     }
 
-    @Test func `work for one alone waits its turn, and nobody finds or joins it`() {
+    @Test func `an unshared operation waits for its slot, and is neither found nor joined`() {
         let alone = manager.enqueueAlone(ManualOperation("a"), waiter: .logging(to: log))
         #expect(alone.isStarted)
         #expect(manager.operation(for: "a", as: ManualOperation.self) == nil)
@@ -55,7 +55,7 @@ struct LimitTests {
         #expect(other.operation?.phase == .executing)
     }
 
-    @Test func `work for one alone is refused beyond the bound and never begins`() {
+    @Test func `an unshared operation beyond the queue limit is refused and never begins`() {
         for name in ["a", "b", "c"] { #expect(enqueue(name).isStarted) }
         let operation = ManualOperation("d")
         #expect(manager.enqueueAlone(operation, waiter: .logging(to: log)).refusal == .queueFull)
@@ -63,7 +63,7 @@ struct LimitTests {
         #expect(manager.operations.count == 3)
     }
 
-    @Test func `what is cancelled in the queue never executes and makes room`() {
+    @Test func `an operation cancelled in the queue never executes and frees its place`() {
         _ = enqueue("a")
         let waiting = enqueue("b").operation
         waiting?.cancel()
@@ -72,7 +72,7 @@ struct LimitTests {
         #expect(enqueue("b").isStarted)
     }
 
-    @Test func `the last to leave takes waiting work out of the queue`() {
+    @Test func `the last waiter to leave removes a queued operation`() {
         _ = enqueue("a")
         let waiting = enqueue("b")
         waiting.operation?.lastLeavePolicy = .cancel
@@ -81,7 +81,7 @@ struct LimitTests {
         #expect(waiting.operation?.calls.entries == ["lastWaiterLeft"])
     }
 
-    @Test func `a client that joins a refresh makes it urgent`() {
+    @Test func `a client that joins a background refresh raises its priority`() {
         let first = enqueue("a").operation
         let normal = enqueue("b").operation
         let refresh = manager.enqueue("c", waiter: nil, priority: .background) { ManualOperation("c") }.operation
@@ -91,7 +91,7 @@ struct LimitTests {
         #expect(normal?.phase == .ready)
     }
 
-    @Test func `plain work counts too`() {
+    @Test func `plain operations count towards the limit`() {
         let order = Log<String>()
         let plain = PlainOperation { _ in order.append("plain") }
         let first = enqueue("a").operation
@@ -105,7 +105,7 @@ struct LimitTests {
         #expect(second?.phase == .executing)
     }
 
-    @Test func `paused, everything waits; resumed, it goes on`() {
+    @Test func `a paused manager starts no operation until it is resumed`() {
         manager.pause()
         let operation = enqueue("a").operation
         #expect(operation?.phase == .ready)
@@ -121,7 +121,7 @@ struct LimitTests {
 
     /// The slot is passed on by a loop; were it passed on from inside `finish`, a hundred thousand frames would pile
     /// up.
-    @Test func `any number of operations that finish at once need no stack`() {
+    @Test func `any number of operations can finish at once without growing the stack`() {
         manager.maxQueued = .max
         manager.pause()
         for number in 0..<100_000 {

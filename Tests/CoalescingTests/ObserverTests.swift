@@ -14,7 +14,7 @@ struct ObserverTests {
         }
     }
 
-    @Test func `it is told of each phase`() {
+    @Test func `an observer is called for each phase`() {
         let operation = ManualOperation()
         operation.add(observer())
         operation.start()
@@ -22,7 +22,7 @@ struct ObserverTests {
         #expect(notices.entries == ["ready", "executing", "finished"])
     }
 
-    @Test func `it is told of what it chose, with the error`() {
+    @Test func `an observer is called for the phases that it chose, with the error`() {
         let operation = ManualOperation()
         operation.add(observer(of: .finished))
         operation.start()
@@ -30,7 +30,7 @@ struct ObserverTests {
         #expect(notices.entries == ["finished failed"])
     }
 
-    @Test func `it is told where it lives`() {
+    @Test func `an observer is called on its own queue`() {
         let queue = ManualQueue()
         let operation = ManualOperation()
         operation.add(observer(of: .ended, on: queue))
@@ -40,14 +40,14 @@ struct ObserverTests {
         #expect(notices.entries == ["cancelled cancelled"])
     }
 
-    @Test func `it is told of an end that has come already`() {
+    @Test func `an observer added after the end is called for the end`() {
         let operation = ManualOperation()
         operation.cancel()
         operation.add(observer())
         #expect(notices.entries == ["cancelled cancelled"])
     }
 
-    @Test func `a manager's observer is told of all its operations`() {
+    @Test func `a manager's observer is called for all operations of the manager`() {
         var settings = OperationQueueManager<String>.Settings()
         settings.observers = [observer(of: .ended)]
         let manager = OperationQueueManager<String>(settings: settings)
@@ -57,7 +57,7 @@ struct ObserverTests {
         #expect(notices.entries == ["finished", "finished", "cancelled cancelled"])
     }
 
-    @Test func `it may call the operation and the manager`() {
+    @Test func `an observer may call the operation and the manager`() {
         let manager = OperationQueueManager<String>()
         let operation = manager.enqueue("a", waiter: nil) { ManualOperation() }.operation
         let seen = Log<Int>()
@@ -70,7 +70,7 @@ struct ObserverTests {
         #expect(seen.entries == [1])
     }
 
-    @Test func `work for one alone tells its own observer of every phase`() {
+    @Test func `an unshared operation calls its own observer for every phase`() {
         let manager = OperationQueueManager<String>()
         let operation = ManualOperation("a")
         operation.add(observer())

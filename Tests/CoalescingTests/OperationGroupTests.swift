@@ -23,7 +23,7 @@ struct OperationGroupTests {
         manager.operations(inGroup: Self.group(letter)).map { ObjectIdentifier($0) }
     }
 
-    @Test func `those of a group are found until they end, and no others`() throws {
+    @Test func `the operations of a group are found until they end, and no others`() throws {
         let operations = try ["a1", "b1", "a2", "b2", "a3"].map(start)
         #expect(Set(found("a")) == Set([0, 2, 4].map { ObjectIdentifier(operations[$0]) }))
         #expect(found("b").count == 2 && found("c").isEmpty)
@@ -35,7 +35,7 @@ struct OperationGroupTests {
         #expect(found("a").isEmpty && found("b").isEmpty)
     }
 
-    @Test func `one that waits for its slot is among them, one that nobody can find is not`() throws {
+    @Test func `a queued operation is found in its group, an unshared one is not`() throws {
         manager.maxConcurrent = 1
         let operations = try ["a1", "a2"].map(start)
         let alone = ManualOperation("a3")
@@ -57,7 +57,7 @@ struct OperationGroupTests {
         #expect(found("a").isEmpty)
     }
 
-    @Test func `one is found by its alias as well, also where another has that place, until it ends`() throws {
+    @Test func `an operation is found in the groups of its aliases until it ends`() throws {
         let operation = try start("a1"), other = try start("b1")
         #expect(manager.addAlias(operation, for: "c1"))
         #expect(!manager.addAlias(operation, for: "b1"))
@@ -72,7 +72,7 @@ struct OperationGroupTests {
         other.cancel()
     }
 
-    @Test func `a list finds what a dictionary would, however elements come and leave`() {
+    @Test func `a grouped list finds the same elements as a dictionary`() {
         var random = SeededGenerator(ofTest: 13)
         var list = GroupedList<Int>()
         var expected: [Int: (group: Int?, token: SlotToken)] = [:]

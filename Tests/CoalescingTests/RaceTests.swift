@@ -16,7 +16,7 @@ struct RaceTests {
     private static let events = Rounds.count * (isSanitized ? 100_000 : 1_000_000)
     private static var isSanitized: Bool { unsafe dlsym(nil, "__tsan_init") != nil }
 
-    @Test func `whatever races, everyone is called once, at home, and no work is done twice at a time`() async {
+    @Test func `every caller is called once, on its own queue, and no work runs twice at a time`() async {
         let race = Race(isAlwaysShared: true, events: Self.events, seed: 1)
         await onThreadOfItsOwn { race.run() }
         #expect(race.faults.entries == [])
@@ -24,8 +24,7 @@ struct RaceTests {
     }
 
     @Test
-    func
-        `the same with limits, closing, streams and waiters that do not accept, except that closed work may be done twice`()
+    func `with limits, closing and streams, every caller is called once, on its own queue`()
         async
     {
         let race = Race(isAlwaysShared: false, events: Self.events / 2, seed: 2)

@@ -39,7 +39,7 @@ struct StartGateTests {
         return order
     }
 
-    @Test func `no more run than may`() {
+    @Test func `the gate runs no more members than its limit`() {
         var gate = gate(2)
         let members = put([(1, .normal), (2, .normal), (3, .normal)], into: &gate)
         let started = [gate.next()?.name, gate.next()?.name, gate.next()?.name]
@@ -51,21 +51,21 @@ struct StartGateTests {
         #expect(gate.queued == 0)
     }
 
-    @Test func `the urgent go first, equals in the order they came`() {
+    @Test func `urgent members start first, equal ones in order of arrival`() {
         var gate = gate(1)
         _ = put([(1, .low), (2, .high), (3, .background), (4, .normal), (5, .high), (6, .low)], into: &gate)
         let order = drain(&gate)
         #expect(order == [2, 5, 4, 1, 6, 3])
     }
 
-    @Test func `every few grants the longest waiting goes first`() {
+    @Test func `after every few starts, the member that has waited longest is next`() {
         var gate = gate(1, aging: 3)
         _ = put([(0, .background)] + (1...5).map { ($0, .high) }, into: &gate)
         let order = drain(&gate)
         #expect(order == [1, 2, 0, 3, 4, 5])
     }
 
-    @Test func `a stream of urgent work does not starve the rest`() {
+    @Test func `a stream of urgent members does not starve the others`() {
         var gate = gate(1, aging: 8)
         _ = put([(0, .background)], into: &gate)
         var grants = 0
@@ -79,7 +79,7 @@ struct StartGateTests {
         #expect(grants <= 8)
     }
 
-    @Test func `no more wait than may`() {
+    @Test func `the queue takes no more members than its limit`() {
         var gate = gate(1, maxQueued: 2)
         let admitted = (0..<4).map { _ in gate.admit() }
         #expect(admitted == [true, true, true, false])
@@ -88,7 +88,7 @@ struct StartGateTests {
         #expect(afterwards)
     }
 
-    @Test func `while paused nobody starts and slots count for nothing`() {
+    @Test func `a paused gate starts no member, and free slots admit none beyond the queue`() {
         var gate = gate(4, maxQueued: 1)
         gate.isPaused = true
         _ = put([(1, .normal)], into: &gate)
@@ -98,7 +98,7 @@ struct StartGateTests {
         #expect(!admitted)
     }
 
-    @Test func `who leaves the queue is not started`() {
+    @Test func `a member that leaves the queue is not started`() {
         var gate = gate(1)
         let members = put([(1, .normal), (2, .normal), (3, .normal)], into: &gate)
         gate.leave(members[1])
@@ -107,7 +107,7 @@ struct StartGateTests {
         #expect(order == [1, 3])
     }
 
-    @Test func `who is asked for more urgently moves forward`() {
+    @Test func `a member whose priority is raised moves forward`() {
         var gate = gate(1)
         let members = put([(1, .low), (2, .low), (3, .normal)], into: &gate)
         gate.raise(members[1], to: .high)

@@ -79,7 +79,7 @@ struct StopWaitingTests {
     ]
 
     @Test(arguments: stays)
-    func `only who still waits stops, and whoever was served loses nothing`(stay: Stay) throws {
+    func `stopping ends only a wait without result, and a served waiter loses nothing`(stay: Stay) throws {
         let log = Log<Outcome>()
         let queue = ManualQueue()
         let operation = ManualOperation()
@@ -93,7 +93,7 @@ struct StopWaitingTests {
         #expect(log.entries == [stay.called].compactMap { $0 })
     }
 
-    @Test func `the last one who stops ends the work, where that is the policy`() throws {
+    @Test func `the last waiter that stops ends the work, if the policy says so`() throws {
         let operation = ManualOperation()
         operation.lastLeavePolicy = .cancel
         operation.start()
@@ -103,7 +103,7 @@ struct StopWaitingTests {
         #expect(operation.calls.entries == ["execute", "lastWaiterLeft", "cancelWork"])
     }
 
-    @Test func `work goes on for the last one whose value is on its way when it stops`() throws {
+    @Test func `work goes on if the last waiter stops after its value was decided`() throws {
         let queue = ManualQueue()
         let operation = ManualOperation()
         operation.lastLeavePolicy = .cancel
@@ -118,7 +118,7 @@ struct StopWaitingTests {
         #expect(operation.phase == .cancelled)
     }
 
-    @Test func `what takes too long is closed, unless its value is there`() {
+    @Test func `an operation that takes too long is closed, unless its value was delivered`() {
         let operation = ManualOperation()
         operation.start()
         #expect(operation.closeUnlessDelivered())

@@ -9,7 +9,7 @@ struct StreamingTests {
 
     init() { operation.start() }
 
-    @Test func `the value is handed out while the operation goes on`() {
+    @Test func `the value is delivered while the operation goes on`() {
         _ = operation.join(.logging(to: log))
         #expect(operation.deliver(5))
         #expect(log.entries == [.value(5)])
@@ -17,13 +17,13 @@ struct StreamingTests {
         #expect(operation.value == 5)
     }
 
-    @Test func `who joins late gets the value at once`() {
+    @Test func `a late joiner gets the value at once`() {
         operation.deliver(5)
         #expect(operation.join(.logging(to: log)).isLate)
         #expect(log.entries == [.value(5)])
     }
 
-    @Test func `a value is handed out once`() {
+    @Test func `a value is delivered once`() {
         _ = operation.join(.logging(to: log))
         operation.deliver(5)
         #expect(!operation.deliver(6))
@@ -33,7 +33,7 @@ struct StreamingTests {
     }
 
     @Test(arguments: [true, false])
-    func `a failure after the value only ends the operation`(isCancelled: Bool) {
+    func `a failure after the value ends the operation and calls no waiter`(isCancelled: Bool) {
         _ = operation.join(.logging(to: log))
         operation.deliver(5)
         if isCancelled { operation.cancel() } else { operation.finish(.failure(Broken())) }
@@ -42,7 +42,7 @@ struct StreamingTests {
         #expect(operation.join(.logging(to: log)).refusal == .finished)
     }
 
-    @Test func `those it may not serve are released together, the others served`() {
+    @Test func `waiters that do not accept the value are released together, the others are served`() {
         let served = Log<Outcome>()
         let released = Log<Outcome>()
         let queue = ManualQueue()
@@ -57,21 +57,21 @@ struct StreamingTests {
         #expect(queue.wakeUps == 1)
     }
 
-    @Test func `a late one that does not accept the value is not let in`() {
+    @Test func `a late joiner that does not accept the value is refused`() {
         operation.deliver(5)
         #expect(operation.join(.logging(to: log, accepts: { _ in false })).refusal == .notAccepted)
         #expect(log.entries.isEmpty)
         #expect(operation.waiterCount == 0)
     }
 
-    @Test func `a value that comes with the end is weighed like any other`() {
+    @Test func `a value that comes with the end is checked like any other`() {
         _ = operation.join(.logging(to: log, accepts: { $0 > 10 }))
         _ = operation.join(.logging(to: log))
         operation.finish(.success(5))
         #expect(log.entries == [.failure("released"), .value(5)])
     }
 
-    @Test func `those served follow until they leave`() throws {
+    @Test func `served waiters are followers until they leave`() throws {
         let tokens = (0..<2).compactMap { _ in operation.join(.logging(to: log)).token }
         operation.lastLeavePolicy = .cancel
         operation.deliver(5)
@@ -84,7 +84,7 @@ struct StreamingTests {
         #expect(operation.calls.entries == ["execute", "lastWaiterLeft", "cancelWork"])
     }
 
-    @Test func `a late one counts as a follower`() throws {
+    @Test func `a late joiner counts as a follower`() throws {
         operation.lastLeavePolicy = .cancel
         operation.deliver(5)
         let token = try #require(operation.join(.logging(to: log)).token)
@@ -93,7 +93,7 @@ struct StreamingTests {
         #expect(operation.phase == .cancelled)
     }
 
-    @Test func `an end without a value is not an ending`() {
+    @Test func `an operation that ends without a value is abandoned`() {
         _ = operation.join(.logging(to: log))
         operation.finish()
         #expect(log.entries == [.failure("abandoned")])

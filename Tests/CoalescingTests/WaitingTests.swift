@@ -7,14 +7,14 @@ struct WaitingTests {
     let log = Log<Outcome>()
     let operation = ManualOperation()
 
-    @Test func `everyone who waits gets the one value`() {
+    @Test func `every waiter gets the one value`() {
         for _ in 0..<3 { _ = operation.join(.logging(to: log)) }
         operation.start()
         operation.finish(.success(7))
         #expect(log.entries == [.value(7), .value(7), .value(7)])
     }
 
-    @Test func `nobody is called twice, however often it ends`() {
+    @Test func `no waiter is called twice, however often the operation ends`() {
         _ = operation.join(.logging(to: log))
         operation.start()
         let ends = [operation.finish(.success(7)), operation.finish(.failure(Broken())), operation.cancel()]
@@ -23,7 +23,7 @@ struct WaitingTests {
         #expect(operation.phase == .finished)
     }
 
-    @Test func `cancelling tells every waiter and stops the work`() {
+    @Test func `cancelling calls every waiter and stops the work`() {
         for _ in 0..<2 { _ = operation.join(.logging(to: log)) }
         operation.start()
         operation.cancel()
@@ -32,13 +32,13 @@ struct WaitingTests {
         #expect(operation.phase == .cancelled)
     }
 
-    @Test func `what was cancelled before it began never executes`() {
+    @Test func `an operation cancelled before it begins never executes`() {
         operation.cancel()
         operation.start()
         #expect(operation.calls.entries.isEmpty)
     }
 
-    @Test func `an operation cancelled inside execute is stopped after it`() {
+    @Test func `an operation cancelled inside execute is stopped after execute returns`() {
         let log = Log<String>()
         let operation = ManualOperation { operation in
             operation.cancel()
@@ -59,7 +59,7 @@ struct WaitingTests {
         #expect(operation.error?.name.description == "failed")
     }
 
-    @Test func `who left before the end is never called`() throws {
+    @Test func `a waiter that left before the end is never called`() throws {
         let token = try #require(operation.join(.logging(to: log)).token)
         _ = operation.join(.logging(to: log))
         #expect(operation.leave(token))
@@ -70,7 +70,7 @@ struct WaitingTests {
     }
 
     /// The decision falls with `finish`, not with the call: between the two `leave` says false and the callback comes.
-    @Test func `who leaves between the decision and the call is called, and told so`() throws {
+    @Test func `a waiter that leaves between decision and call is called, and leave returns false`() throws {
         let queue = ManualQueue()
         let token = try #require(operation.join(.logging(to: log, on: queue)).token)
         operation.start()
@@ -81,7 +81,7 @@ struct WaitingTests {
         #expect(log.entries == [.value(7)])
     }
 
-    @Test func `a token is good for its own operation only`() throws {
+    @Test func `a token is valid for its own operation only`() throws {
         let other = ManualOperation()
         _ = operation.join(.logging(to: log))
         let token = try #require(other.join(.logging(to: log)).token)
@@ -90,7 +90,7 @@ struct WaitingTests {
         #expect(operation.waiterCount == 1)
     }
 
-    @Test func `a token is good for its own stay only`() throws {
+    @Test func `a token is valid for its own wait only`() throws {
         let first = try #require(operation.join(.logging(to: log)).token)
         #expect(operation.leave(first))
         _ = operation.join(.logging(to: log))
@@ -98,13 +98,13 @@ struct WaitingTests {
         #expect(operation.waiterCount == 1)
     }
 
-    @Test func `after the end nobody gets in`() {
+    @Test func `a finished operation takes no waiter`() {
         operation.start()
         operation.finish(.success(1))
         #expect(operation.join(.logging(to: log)).refusal == .finished)
     }
 
-    @Test func `when the last one leaves, the operation learns of it and goes on`() throws {
+    @Test func `when the last waiter leaves, the operation is notified and goes on`() throws {
         operation.start()
         let tokens = (0..<2).compactMap { _ in operation.join(.logging(to: log)).token }
         operation.leave(tokens[0])
@@ -114,7 +114,7 @@ struct WaitingTests {
         #expect(operation.phase == .executing)
     }
 
-    @Test func `when the last one leaves, it is cancelled if that is the policy`() throws {
+    @Test func `when the last waiter leaves, the operation is cancelled if its policy says so`() throws {
         operation.lastLeavePolicy = .cancel
         operation.start()
         let token = try #require(operation.join(.logging(to: log)).token)
@@ -124,7 +124,7 @@ struct WaitingTests {
         #expect(log.entries.isEmpty)
     }
 
-    @Test func `a policy that changes too late can be caught up with`() throws {
+    @Test func `an operation without waiters can be cancelled by a later policy`() throws {
         operation.start()
         let token = try #require(operation.join(.logging(to: log)).token)
         #expect(!operation.cancelIfUnattended())
@@ -135,7 +135,7 @@ struct WaitingTests {
         #expect(operation.phase == .cancelled)
     }
 
-    @Test func `a closed operation serves those it has and nobody else`() {
+    @Test func `a closed operation serves its waiters and takes no others`() {
         _ = operation.join(.logging(to: log))
         #expect(operation.close())
         #expect(!operation.close())
@@ -145,7 +145,7 @@ struct WaitingTests {
         #expect(log.entries == [.value(3)])
     }
 
-    @Test func `a full operation lets nobody in until one leaves`() throws {
+    @Test func `a full operation takes no waiter until one leaves`() throws {
         operation.waiterLimit = 1
         let token = try #require(operation.join(.logging(to: log)).token)
         #expect(operation.join(.logging(to: log)).refusal == .full)

@@ -22,7 +22,7 @@ struct WakeUpTests {
         #expect(queues.map(\.wakeUps) == [1, 1, 1, 1])
     }
 
-    @Test func `waiters of one queue are called in the order in which they joined, gaps filled or not`() throws {
+    @Test func `waiters of one queue are called in the order in which they joined, also after some left`() throws {
         let operation = ManualOperation()
         let order = Log<Int>()
         let queue = ManualQueue()
@@ -52,7 +52,7 @@ struct WakeUpTests {
         #expect(log.entries == [.value(2)])
     }
 
-    @Test func `no handler runs on the stack of whoever finishes`() {
+    @Test func `no handler runs on the stack that finishes the operation`() {
         let operation = ManualOperation()
         let queue = ManualQueue()
         let calledThere = Log<Bool>()

@@ -13,7 +13,7 @@ struct AsyncUseTests {
         #expect(await pages.shown == ["user 7"])
     }
 
-    @Test func `so does the main actor, and both share one query`() async throws {
+    @Test func `the main actor awaits a value too, and shares the query`() async throws {
         let pages = Pages()
         async let here = Self.showOnMain(7, users: pages.users, database: pages.database)
         async let there = pages.show(7)
@@ -39,7 +39,7 @@ struct AsyncUseTests {
         #expect(try await staying == "user 7")
     }
 
-    @Test func `what only a cancelled task waited for is stopped, if the operation says so`() async throws {
+    @Test func `an operation that only a cancelled task awaited is stopped, if its policy says so`() async throws {
         let pages = Pages()
         let leaving = Task { try await pages.show(7) }
         await pages.users.waiting(1, for: 7)

@@ -9,7 +9,7 @@ struct ExecutorUseTests {
     let loop = ManualQueue()
     let file = LogFile()
 
-    @Test func `a burst of lines is written at once, where it was told to`() {
+    @Test func `a burst of lines is written at once, on the given queue`() {
         let log = CoalescingExecutor(
             coalesceWait: .milliseconds(50), maxWait: .seconds(1), timers: loopTimers, on: loop,
             combine: { lines, more in lines += more }, act: { lines in file.write(lines) })
@@ -21,7 +21,7 @@ struct ExecutorUseTests {
         #expect(file.written.entries == [["GET / 200", "GET /news 200"]])
     }
 
-    @Test func `without an event loop, the runtime's timers do`() async {
+    @Test func `the runtime's timers work without an event loop`() async {
         let (written, lines) = AsyncStream<[String]>.makeStream()
         let log = CoalescingExecutor(
             coalesceWait: .milliseconds(1), maxWait: .milliseconds(2), timers: TaskTimers(), on: InlineQueue.shared,

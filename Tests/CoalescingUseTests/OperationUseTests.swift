@@ -17,7 +17,7 @@ struct OperationUseTests {
         return OperationQueueManager(settings: settings)
     }
 
-    @Test func `an observer of the manager is told how each operation ends`() {
+    @Test func `an observer of the manager is called with the end of each operation`() {
         let users = users()
         let queries = [1, 2].map { id in
             users.enqueue(id, waiter: nil) { UserQuery(id: id, database: database) }.operation
@@ -27,7 +27,7 @@ struct OperationUseTests {
         #expect(notices.entries == ["finished", "cancelled cancelled"])
     }
 
-    @Test func `an observer may ask for every phase, and be called on a queue of its own`() {
+    @Test func `an observer may ask for every phase and for a queue of its own`() {
         let loop = ManualQueue()
         let query = UserQuery(id: 7, database: database)
         query.add(
@@ -41,7 +41,7 @@ struct OperationUseTests {
         #expect(notices.entries == ["ready 7", "executing 7", "finished 7"])
     }
 
-    @Test func `a task makes an operation and what it waits for, which is shared`() throws {
+    @Test func `a task makes an operation and its dependency, which is shared`() throws {
         let (users, greetings) = (users(), OperationQueueManager<String>())
         let asked = ["en", "de"].map { language in
             let task = OperationTask { Greeting(of: users.operation(for: 7), in: language) }
@@ -54,7 +54,7 @@ struct OperationUseTests {
         #expect(database.reads.entries == [7])
     }
 
-    @Test func `what an operation waits for fails, and so does it`() {
+    @Test func `an operation fails when its dependency fails`() {
         let (first, second) = (PlainOperation { $0.finish(Broken()) }, PlainOperation { $0.finish() })
         #expect(second.addDependency(first))
         second.start()
@@ -74,7 +74,7 @@ struct OperationUseTests {
         #expect(users.operations.isEmpty)
     }
 
-    @Test func `a permit that is dropped abandons the operation`() async {
+    @Test func `dropping a permit abandons the operation`() async {
         let users = OperationQueueManager<Int>()
         await #expect {
             try await users.value(for: 7) { Forgetful() }

@@ -16,7 +16,7 @@ struct StreamUseTests {
         return downloads.enqueue("/news", waiter: waiter) { Download(origin: origin) }
     }
 
-    @Test func `whoever comes late gets the value that is there, and all of it`() {
+    @Test func `a late joiner gets the whole value`() {
         _ = ask()
         origin.send(.head)
         origin.send(.chunk("a"))
@@ -28,7 +28,7 @@ struct StreamUseTests {
         #expect(origin.calls.entries == ["read"])
     }
 
-    @Test func `whoever leaves harms nobody, and the last one to leave stops it`() throws {
+    @Test func `a waiter that leaves harms no other, and the last one to leave stops the stream`() throws {
         let (first, second) = (ask(), ask())
         origin.send(.head)
         loop.run()
@@ -42,7 +42,7 @@ struct StreamUseTests {
         #expect(operation.phase == .cancelled)
     }
 
-    @Test func `a task reads as the value grows, and another that comes late reads the same`() async throws {
+    @Test func `an early and a late task read the same growing value`() async throws {
         async let early = read()
         await origin.asked()
         origin.send(.head)
@@ -73,7 +73,7 @@ struct StreamUseTests {
         #expect(try await all == "a")
     }
 
-    @Test func `a cancelled task that reads a stream alone stops it`() async throws {
+    @Test func `a cancelled task that is the only reader stops the stream`() async throws {
         let reading = Task { try await read() }
         await origin.asked()
         origin.send(.head)
@@ -83,7 +83,7 @@ struct StreamUseTests {
         #expect(downloads.snapshot.inFlight == 0)
     }
 
-    @Test func `whoever reads a stream that is cancelled does not take it for whole`() async throws {
+    @Test func `a cancelled stream throws to its reader`() async throws {
         let reading = Task { try await read() }
         await origin.asked()
         origin.send(.head)
@@ -92,7 +92,7 @@ struct StreamUseTests {
         await #expect(throws: (any Error).self) { try await reading.value }
     }
 
-    @Test func `an error of whoever reads is thrown, and it has left`() async throws {
+    @Test func `an error of the reader is thrown on, and the reader has left`() async throws {
         struct Enough: Error {}
         let reading = Task {
             try await downloads.withValue(for: "/news") {

@@ -20,7 +20,7 @@ struct WorkedExampleTests {
         return users.enqueue(id, waiter: waiter) { UserQuery(id: id, database: database) }
     }
 
-    @Test func `it runs as it is printed`() {
+    @Test func `the example runs as printed`() {
         let loop = DispatchLoop()
         var settings = OperationQueueManager<Int>.Settings()
         settings.maxConcurrent = 2
@@ -37,7 +37,7 @@ struct WorkedExampleTests {
         if let token = enqueued.token { enqueued.operation?.leave(token) }
     }
 
-    @Test func `its line of async code runs as it is printed`() async throws {
+    @Test func `the example's line of async code runs as printed`() async throws {
         async let isAnswered: Void = database.answer(onceAskedFor: 7)
         let user = try await users.value(for: 7) { UserQuery(id: 7, database: database) }
         await isAnswered
@@ -45,7 +45,7 @@ struct WorkedExampleTests {
     }
 
     /// The example of `OperationQueueManager`.
-    @Test func `the three answers to an enqueue`() {
+    @Test func `an enqueue has three results`() {
         let closed = Log<Bool>()
         let waiter = Waiter<User>(on: loop) { result in page.show(result) }
         switch users.enqueue(7, waiter: waiter, make: { UserQuery(id: 7, database: database) }) {
@@ -56,7 +56,7 @@ struct WorkedExampleTests {
         #expect(database.isIdle)
     }
 
-    @Test func `three who ask at once cost one query, and each is called where it lives`() {
+    @Test func `three simultaneous callers cost one query, and each is called on its own loop`() {
         let asked = (0..<3).map { _ in ask(7) }
         #expect(asked.map { if case .started = $0 { true } else { false } } == [true, false, false])
         #expect(database.reads.entries == [7])
@@ -67,7 +67,7 @@ struct WorkedExampleTests {
         #expect(loop.wakeUps == 1)
     }
 
-    @Test func `who leaves is not called, the others are`() {
+    @Test func `a caller that leaves is not called, the others are`() {
         let enqueued = ask(7)
         _ = ask(7)
         if let token = enqueued.token { enqueued.operation?.leave(token) }
@@ -92,7 +92,7 @@ struct WorkedExampleTests {
         #expect(database.reads.entries == [7])
     }
 
-    @Test func `a cancelled query is forgotten by the database`() {
+    @Test func `the database forgets a cancelled query`() {
         ask(7).operation?.cancel()
         loop.run()
         #expect(page.shown.entries == ["cancelled"])

@@ -17,7 +17,7 @@ import Testing
         return (head + [""] + lines).joined(separator: "\n") + "\n"
     }
 
-    @Test func `the shipped file is what the table of keys and the defaults in the code make`() throws {
+    @Test func `the shipped file is generated from the key table and the defaults`() throws {
         let shipped = try String(contentsOfRepositoryFile: "config/coalesced.yaml")
         let shippedLines = shipped.split(separator: "\n", omittingEmptySubsequences: false)
         let madeLines = Self.made.split(separator: "\n", omittingEmptySubsequences: false)
@@ -27,7 +27,7 @@ import Testing
         #expect(shippedLines.count == madeLines.count)
     }
 
-    @Test func `the shipped file comes to the default settings`() throws {
+    @Test func `the shipped file gives the default settings`() throws {
         let shipped = try String(contentsOfRepositoryFile: "config/coalesced.yaml")
         let settings = try Configuration.load(text: shipped, path: "coalesced.yaml").get()
         // Besides, the number of clients is one that somebody chose.
@@ -36,7 +36,7 @@ import Testing
         #expect(settings == defaults)
     }
 
-    @Test func `the shipped file and docs/operating.md say which keys wait for the next start`() throws {
+    @Test func `the shipped file and the operating page list the keys that are read only at start`() throws {
         let shipped = try String(contentsOfRepositoryFile: "config/coalesced.yaml")
         let other = try Configuration.load(
             text: """
@@ -61,7 +61,7 @@ import Testing
         #expect(page.contains("\(listed) are read only at start"))
     }
 
-    @Test func `the shipped file is read key by key, so that a changed value changes the settings`() throws {
+    @Test func `a changed value in the shipped file changes the settings`() throws {
         let shipped = try String(contentsOfRepositoryFile: "config/coalesced.yaml")
         let changed = shipped.split(separator: "\n", omittingEmptySubsequences: false).map { line in
             line.hasSuffix("max-waiters: 10000") ? "  max-waiters: 7" : String(line)
@@ -71,7 +71,7 @@ import Testing
     }
 
     @Test(arguments: ["# nothing but a comment\n", "clients:\ncoalescing:\n  # max-waiters: 3\n", "---\n"])
-    func `the shipped file needs only what differs: what is left out keeps its default`(text: String) throws {
+    func `a key left out of the file keeps its default`(text: String) throws {
         #expect(try Configuration.load(text: text, path: "f").get() == Settings())
     }
 }

@@ -252,7 +252,7 @@ import Upstream
         return route
     }
 
-    @Test func `every key of the table is in the file above, with a value other than its default`() {
+    @Test func `the file above has every key of the table, with a value other than the default`() {
         // A route is not among the defaults.
         var defaults = Settings()
         defaults.proxy.routes = [RouteSettings(upstream: "origin")]
@@ -263,7 +263,7 @@ import Upstream
         for (key, value) in changed { #expect(value != ordinary[key], "\(key)") }
     }
 
-    @Test func `every key is read into the place that is its own`() throws {
+    @Test func `every key is read into its own setting`() throws {
         let settings = try Configuration.load(text: Self.file, path: "f").get()
         let expected = Self.expected()
         #expect(settings.upstreams == expected.upstreams)
@@ -271,7 +271,7 @@ import Upstream
         #expect(settings == expected)
     }
 
-    @Test func `every key is written from the place that it is read into`() throws {
+    @Test func `every key is written from the setting that it is read into`() throws {
         let written = DefaultFile.lines(of: KeyTable.all, in: Self.expected())
         #expect(Self.values(in: written) == Self.values(in: Self.file.split(separator: "\n").map(String.init)))
     }

@@ -12,13 +12,13 @@ import Upstream
         try Configuration.load(text: String(contentsOfRepositoryFile: "config/examples/\(name)"), path: name).get()
     }
 
-    @Test func `an example file for a proxy behind TLS believes the server before it`() throws {
+    @Test func `the example file for a proxy behind TLS trusts the server in front`() throws {
         let settings = try load("behind-tls.yaml")
         #expect(settings.proxy.hosts == ["www.example.com"])
         #expect(settings.proxy.clients.trustedProxies.count == 2)
     }
 
-    @Test func `an example file for downloads gives them slots of their own, for which the memory suffices`() throws {
+    @Test func `the example file for downloads gives them separate slots and enough memory`() throws {
         let settings = try load("downloads.yaml")
         let (site, downloads) = (settings.upstreams[0], settings.upstreams[1])
         #expect(site.servers == downloads.servers)

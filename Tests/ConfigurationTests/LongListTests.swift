@@ -10,13 +10,13 @@ import Testing
 
     private func found(_ text: String) -> [String] { Faulty(text).found }
 
-    @Test func `a long list of values is read soon, and the one that comes again is told of`() {
+    @Test func `a long list of values is read quickly, and a duplicate is reported`() {
         let hosts = (0..<100_000).map { "a\($0)" }.joined(separator: ",")
         #expect(found("hosts: [\(hosts)]\n").isEmpty)
         #expect(found("hosts: [\(hosts),\n a7]\n") == ["f:2:2: `hosts` has `a7` twice; remove one of them"])
     }
 
-    @Test func `what is looked for in every message has a bound, which is told`() {
+    @Test func `a list that every message is compared with has a limit, and an excess is reported`() {
         func names(_ count: Int) -> String { (0..<count).map { "x-\($0)" }.joined(separator: ",") }
         #expect(found("caching:\n  targeted-fields: [\(names(64))]\n").isEmpty)
         #expect(
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func `many routes are read soon, and the one that another covers is told of`() {
+    @Test func `many routes are read quickly, and a covered one is reported`() {
         let served = (0..<Self.count).map { "h\($0)" }.joined(separator: ",")
         let routes = (0..<Self.count).map { "- {host: h\($0), path: /p\($0)/, upstream: origin}\n" }.joined()
         #expect(found("hosts: [\(served)]\nroutes:\n\(routes)").isEmpty)
@@ -41,7 +41,7 @@ import Testing
             ])
     }
 
-    @Test func `many upstreams are read soon, and the name that comes again is told of`() {
+    @Test func `many upstreams are read quickly, and a duplicate name is reported`() {
         let upstreams = (0..<Self.count).map { "- {name: u\($0), servers: unix:/\($0)}\n" }.joined()
         let routes = (0..<Self.count / 4).map { "- {path: /\($0), upstream: u\($0)}\n" }.joined()
         #expect(
@@ -50,7 +50,7 @@ import Testing
             ])
     }
 
-    @Test func `the first route that covers another is found as by a look at each`() {
+    @Test func `the first route that covers another is the one that a linear search finds`() {
         let hosts: [HostPattern?] = [
             nil, "a.example", "b.example", "x.a.example", "*.a.example", "*.x.a.example", "*.example",
         ]

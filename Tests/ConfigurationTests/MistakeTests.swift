@@ -26,7 +26,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
 
 @Suite struct `A mistake` {
     // Told one by one, five thousand would take minutes.
-    @Test(.timeLimit(.minutes(1))) func `a key that comes again and again is told of, and soon`() {
+    @Test(.timeLimit(.minutes(1))) func `a key repeated thousands of times is reported quickly and briefly`() {
         let found = Faulty(String(repeating: "a: 1\n", count: 5_000)).found
         #expect(found.count < 50 && found.contains { $0.hasPrefix("f:22:1: more than 20 keys are given twice") })
         let few = Faulty(String(repeating: "workers: 1\n", count: 20)).found
@@ -54,7 +54,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:2:3: `frobnicate` is unknown; remove it. Keys allowed here: `address`, `socket-mode`, `purge`"),
         Faulty("[a]: 1\n", "f:1:1: a key must be a word, not a list"),
     ])
-    func `a mistake in a key says what was meant or where it belongs`(faulty: Faulty) {
+    func `a mistake in a key is reported with the intended key or its place`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
@@ -152,7 +152,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:1:20: `hosts: b c`: not understood; give a host such as `www.example.com`, or `*.example.com`, without a port"
         ),
     ])
-    func `a mistake in a value says what to write instead`(faulty: Faulty) {
+    func `a mistake in a value is reported with the permitted values`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
@@ -183,14 +183,14 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:1:9: `listen: `: not an address to listen on: it is empty; give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"
         ),
     ])
-    func `a mistake in an address to listen at is named`(faulty: Faulty) {
+    func `a mistake in an address to listen at is reported`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
     @Test(arguments: [
         "headers: ['x-app-*']", "cookies: ['wordpress_*']",
     ])
-    func `a pattern among the names of a key is refused, since it would be none`(_ names: String) {
+    func `a wildcard in a list of names is refused where wildcards have no meaning`(_ names: String) {
         let faulty = Faulty("routes: [{upstream: origin, key: {\(names)}}]\n")
         #expect(
             faulty.found.count == 1
@@ -212,7 +212,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "routes: [{upstream: origin, key: {query: {drop: [utm_*, utm_, utm_*]}}}]\n",
             "f:1:63: `drop` has `utm_*` twice; remove one of them"),
     ])
-    func `a mistake in a pattern of query parameters is named`(faulty: Faulty) {
+    func `a mistake in a pattern of query parameters is reported`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
@@ -222,7 +222,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         ("localhost", "it is not an IP address"),
         ("127.0.0.1:80", "it is not an IP address"),
     ])
-    func `a mistake in a trusted proxy is named`(_ value: String, _ mistake: String) {
+    func `a mistake in a trusted proxy is reported`(_ value: String, _ mistake: String) {
         let faulty = Faulty(
             "clients: {trusted-proxies: [127.0.0.1, '\(value)']}\n",
             "f:1:40: `trusted-proxies: \(value)`: not an address or a block of addresses: \(mistake); "
@@ -255,7 +255,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         ("http://unix:/run/a.sock:/", "write a Unix socket without `http://`: `unix:/path`"),
         ("unix:a.sock", noPath), ("unix:@a", noPath), ("unix:./a", noPath), ("unix:/", noPath),
     ])
-    func `a mistake in the address of a server is named`(url: String, reason: String) {
+    func `a mistake in the address of a server is reported`(url: String, reason: String) {
         let faulty = Faulty(
             "upstreams:\n  - name: a\n    servers:\n      - \(url)\n", "f:4:9: `servers: \(url)`: \(reason)")
         #expect(faulty.found == faulty.mistakes)
@@ -310,7 +310,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:3:11: `path: /static/*`: `*` is not a wildcard; remove it: a path matches everything below it"),
         Faulty("routes:\n  -\n", "f:2:4: a route is empty; fill it in or remove the dash"),
     ])
-    func `a mistake in an upstream or a route is named`(faulty: Faulty) {
+    func `a mistake in an upstream or a route is reported`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
@@ -319,7 +319,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         "trailer", "upgrade", "http2-settings", "transfer-encoding",
         "content-length", "via", "x-forwarded-for",
     ])
-    func `a mistake in a key is a field that upstreams do not get as it was sent`(field: String) {
+    func `a key field that upstreams do not get as sent is refused`(field: String) {
         let sight = CachingPolicy().sight(of: ByteSlice(field).span)
         let found = Faulty("routes:\n  - {upstream: origin, key: {headers: [\(field)]}}\n").found
         #expect(found.isEmpty == (sight == .asSent), "\(found)")
@@ -349,7 +349,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "upstreams:\n  - {name: a, servers: 'http://a'}\n  - {name: b, servers: 'http://b'}\nroutes:\n  - upstream: b\n"
         ),
     ])
-    func `a mistake that leaves a route without requests is named`(faulty: Faulty) {
+    func `a route that can get no requests is reported`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
@@ -381,7 +381,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         Faulty("caching: {default-ttl: {200: 1m, 203: 1m, 204: 1m, 300: 1m, 301: 1m, 308: 1m}}\n"),
         Faulty("caching: {default-ttl: {302: 1m, 307: 1m, 404: 1m, 405: 1m, 410: 1m, 501: 1m, other: 0s}}\n"),
     ])
-    func `a mistake in lifetimes by status is named`(faulty: Faulty) {
+    func `a mistake in lifetimes by status is reported`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
@@ -404,7 +404,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         Faulty(
             "caching: {pass-cookies: sid}\nroutes:\n  - {upstream: origin, pass-cookies: [], key: {cookies: sid}}\n"),
     ])
-    func `a mistake in cookies that pass is named`(faulty: Faulty) {
+    func `a mistake in pass-cookies is reported`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
@@ -417,7 +417,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         Faulty("storage: {memory: 128MiB, max-object-size: 64MiB}\n"),
         Faulty("storage: {memory: 10MiB}\n"),
     ])
-    func `a mistake in the size of objects, for which there is no memory, is named`(faulty: Faulty) {
+    func `an object size for which memory is too small is reported`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
@@ -431,7 +431,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:4:3: `idle-timeout` is already given on line 3; remove one of them",
             "f:5:10: `workers: many`: not understood; give a whole number (0 to 1024)"),
     ])
-    func `a mistake of a key given twice does not hide the others`(faulty: Faulty) {
+    func `a duplicate key does not hide other mistakes`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
@@ -450,7 +450,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
                 + "look at the colons, quotes and indentation here and just above"),
         Faulty("a: b\nc: \u{7}\n", "f:2:4: not YAML: control characters are not allowed; remove this character"),
     ])
-    func `a mistake of YAML itself has its line and column`(faulty: Faulty) {
+    func `a YAML syntax error has its line and column`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
@@ -483,17 +483,17 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         // What these characters are for.
         Faulty("drain-delay: &time 1s\ndrain-timeout: *time\nhosts: [!!str 'a', \"*.b\"]\n"),
     ])
-    func `a mistake of a value that needs quotes is named`(faulty: Faulty) {
+    func `a value that needs quotes is reported`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
     @Test(arguments: ["", "\n", " \n\n"])
-    func `a mistake made before, of which nothing came into the file, is told of`(text: String) {
+    func `an empty file is reported`(text: String) {
         #expect(
             Faulty(text).found == ["f:1:1: the file is empty; if you want all defaults, put a comment in it"])
     }
 
-    @Test func `a byte order mark is no part of the file, and moves no column`() {
+    @Test func `a byte order mark is ignored and shifts no column`() {
         let text = "workers: 1\ndrain-timeout: 10s\n"
         #expect(Faulty("\u{FEFF}" + text).found.isEmpty)
         #expect(
@@ -505,7 +505,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         [0xFF, 0xFE, 0x61, 0x00, 0x3A, 0x00], [0xFE, 0xFF, 0x00, 0x61, 0x00, 0x3A], [0x61, 0x00, 0x3A, 0x00],
         [0xFF, 0xFE, 0x00, 0x00, 0x61, 0x00, 0x00, 0x00],
     ])
-    func `a mistake of the editor, which wrote UTF-16 or UTF-32, is told once`(bytes: [UInt8]) {
+    func `a file in UTF-16 or UTF-32 is reported once`(bytes: [UInt8]) {
         #expect(
             Faulty(String(decoding: bytes, as: UTF8.self)).found == [
                 "f:1:1: this is UTF-16 or UTF-32, not text in UTF-8; save the file as UTF-8"
@@ -532,12 +532,11 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         Faulty("listen: 127.0.0.1:80\nadmin: {address: '[::]:80'}\n"),
         Faulty("listen: 0.0.0.0:8081\nadmin: {address: off}\n"),
     ])
-    func `a mistake in the addresses that clients and the admin listener have is found before they are`(faulty: Faulty)
-    {
+    func `a client address that overlaps the admin address is reported`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
-    @Test func `a mistake in the path of a server is one byte too many, one that ends a line, or that there is none`() {
+    @Test func `a socket path that is too long, has a control character or is empty is reported`() {
         for path in ["/" + String(repeating: "x", count: 107), "/a\nb", "/a\0b", "/a\u{7F}", ""] {
             let mistake = #expect(throws: ValueMistake.self) { try ScalarSyntax.server.value(of: "unix:\(path)") }
             #expect(mistake?.description == noPath)
@@ -561,11 +560,11 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         Faulty("listen: 0.0.0.0:80\nupstreams: [{name: b, servers: 'http://10.0.0.1'}]\n"),
         Faulty("listen: '[::]:80'\nupstreams: [{name: b, servers: 'http://127.0.0.1'}]\n"),
     ])
-    func `a mistake that makes the proxy its own origin is named`(faulty: Faulty) {
+    func `an upstream that is the proxy itself is reported`(faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
     }
 
-    @Test func `a mistake that would have the log written into the configuration is named`() {
+    @Test func `an access log that is the configuration file is reported`() {
         let found: [String] =
             switch Configuration.load(text: "access-log: {target: /etc/c.yaml}\n", path: "/etc/c.yaml") {
             case .success: []
@@ -574,7 +573,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         #expect(found == ["/etc/c.yaml:1:22: this is the configuration file itself; choose another file for the log"])
     }
 
-    @Test func `a mistake does not keep the others from being found, and all come in the order of the file`() {
+    @Test func `one mistake hides no other, and all are reported in the order of the file`() {
         let faulty = Faulty(
             """
             routes:
@@ -594,7 +593,7 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         #expect(faulty.found == faulty.mistakes)
     }
 
-    @Test func `a mistake counts columns in characters, also behind letters of several bytes`() {
+    @Test func `columns are counted in characters, also after letters of several bytes`() {
         let faulty = Faulty(
             "{hosts: [käse.example], wrkers: 1}\n",
             "f:1:10: `hosts: käse.example`: not understood; give a host such as `www.example.com`, or `*.example.com`, without a port",

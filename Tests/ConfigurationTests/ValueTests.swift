@@ -16,7 +16,7 @@ import Upstream
         ("500ms", Duration.milliseconds(500)), ("30s", .seconds(30)), ("5m", .seconds(300)), ("1h", .seconds(3600)),
         ("0s", .zero), ("0001s", .seconds(1)),
     ])
-    func `a value of time is read in its unit`(text: String, duration: Duration) throws {
+    func `a duration is read in its unit`(text: String, duration: Duration) throws {
         #expect(try load("drain-timeout: \(text)").proxy.drainTimeout == duration)
     }
 
@@ -24,11 +24,11 @@ import Upstream
         ("4194304B", 4 << 20), ("2048KiB", 2 << 20), ("256MiB", 256 << 20), ("1GB", 1_000_000_000), ("2gib", 2 << 30),
         ("5MB", 5_000_000), ("4194304", 4 << 20),
     ])
-    func `a value of size is read in its unit`(text: String, bytes: Int) throws {
+    func `a size is read in its unit`(text: String, bytes: Int) throws {
         #expect(try load("storage: {memory: \(text)}").storage.memory == bytes)
     }
 
-    @Test func `a value that is a list may stand alone`() throws {
+    @Test func `a list of one value may be written without brackets`() throws {
         #expect(try load("listen: '[::1]:80'").proxy.listeners == [.ipv6(.loopback, port: 80)])
         #expect(try load("hosts: [WWW.Example.com, '[::1]']").proxy.hosts == ["www.example.com", "[::1]"])
         #expect(try load("hosts: ['*.Example.com', a.example]").proxy.hosts == ["*.example.com", "a.example"])
@@ -42,25 +42,25 @@ import Upstream
         ("http://[::1]", UpstreamServer(host: "::1", port: 80)),
         ("http://a_b.1x.", UpstreamServer(host: "a_b.1x.", port: 80)),
     ])
-    func `a value that is a URL gives host and port`(url: String, server: UpstreamServer) throws {
+    func `a URL gives host and port`(url: String, server: UpstreamServer) throws {
         #expect(try ScalarSyntax.server.value(of: url) == server)
     }
 
     @Test(arguments: ["unix:/run/app.sock", "unix:/run/my app/é.sock", "unix:/\(String(repeating: "x", count: 106))"])
-    func `a value that is the path of a server's socket is kept as it is`(text: String) throws {
+    func `the path of a server's socket is kept unchanged`(text: String) throws {
         let server = try ScalarSyntax.server.value(of: text)
         #expect(server == .unix(path: String(text.dropFirst(5))) && server.description == text)
         #expect(server.host == "localhost" && server.address == .unix(path: String(text.dropFirst(5))))
     }
 
-    @Test func `the host of a server is an address in brackets where it is IPv6`() {
+    @Test func `an IPv6 address as the host of a server is written in brackets`() {
         let servers = ["a.example", "::1"].map { UpstreamServer(host: $0, port: 81) }
         #expect(servers.map(\.host) == ["a.example", "[::1]"])
         #expect(servers.map(\.address) == [nil, .ipv6(.loopback, port: 81)])
         #expect(servers.map(\.description) == ["http://a.example:81", "http://[::1]:81"])
     }
 
-    @Test func `a value that may be absent has a word for it`() throws {
+    @Test func `each optional value has a word that turns it off`() throws {
         let settings = try load(
             """
             admin: {address: off}
@@ -87,13 +87,13 @@ import Upstream
                 other: .seconds(120))
         ),
     ])
-    func `a value for all statuses may be one for each`(text: String, lifetimes: DefaultLifetimes) throws {
+    func `a lifetime may be given for all statuses or for each`(text: String, lifetimes: DefaultLifetimes) throws {
         #expect(try load("caching: {default-ttl: \(text)}").proxy.caching.policy.defaultLifetimes == lifetimes)
         let routes = try load("routes: [{upstream: origin, default-ttl: \(text)}]").proxy.routes
         #expect(routes[0].defaultLifetimes == lifetimes)
     }
 
-    @Test func `a value that stands for that of all routes, or for none`() throws {
+    @Test func `a route may inherit the value of all routes, or have none`() throws {
         let routes = try load(
             """
             routes:
@@ -107,7 +107,7 @@ import Upstream
         #expect(routes.map(\.defaultLifetimes) == [nil, nil, DefaultLifetimes(), nil])
     }
 
-    @Test func `a value of a route stands in its settings, and upstreams may come after it`() throws {
+    @Test func `a route has settings of its own, and may name an upstream defined below`() throws {
         let settings = try load(
             """
             routes:
@@ -151,7 +151,7 @@ import Upstream
         #expect(settings.upstreams[1].maxConcurrentFetches == 3)
     }
 
-    @Test func `a value of a small memory keeps the largest response below what may be in flight`() throws {
+    @Test func `a small memory limits the largest response to the in-flight share`() throws {
         let storage = try load("storage: {memory: 10MiB}").storage
         #expect(storage.inUseLimit <= 5 << 20)
         #expect(storage.objectLimit == storage.inUseLimit)
@@ -160,7 +160,7 @@ import Upstream
 }
 
 @Suite struct `A flag` {
-    @Test func `a flag stands above the file, and what no flag names stays as the file says`() throws {
+    @Test func `a flag overrides the file, which keeps its other values`() throws {
         let file = try Configuration.load(
             text: """
                 log-level: debug
@@ -193,23 +193,23 @@ import Upstream
         #expect(settings.proxy.workers == 3)
     }
 
-    @Test func `a flag that is not given changes nothing`() {
+    @Test func `an absent flag changes nothing`() {
         #expect(Settings().overridden(by: Overrides()) == Settings())
     }
 
-    @Test func `a flag is held to the same range as the file`() {
+    @Test func `a flag has the same range as its key`() {
         #expect(throws: ValueMistake.self) { try ScalarSyntax.workers.value(of: "100000") }
         #expect(throws: ValueMistake.self) { try ScalarSyntax.memory.value(of: "1KiB") }
     }
 
-    @Test func `a flag also turns the admin listener off, with the word of the file`() throws {
+    @Test func `a flag turns the admin listener off with the word that the file uses`() throws {
         var flags = Overrides()
         flags.admin = try ScalarSyntax.adminTarget.value(of: "off")
         #expect(Settings().admin.address != nil && Settings().overridden(by: flags).admin.address == nil)
         #expect(throws: ValueMistake.self) { try ScalarSyntax.adminTarget.value(of: "of") }
     }
 
-    @Test func `a flag is the only way to an admin listener where there is no file`() throws {
+    @Test func `without a file, only a flag turns the admin listener on`() throws {
         #expect(Settings.withoutFile.admin.address == nil)
         var flags = Overrides()
         flags.admin = .address(.ipv4(.loopback, port: 0))
@@ -229,7 +229,7 @@ import Upstream
         ),
         ("log-level: debug\nclients: {head-timeout: 1s}\nupstreams: [{name: a, servers: 'http://a'}]", []),
     ])
-    func `a reload names what waits for the next start, and nothing else`(text: String, keys: [String]) throws {
+    func `a reload lists exactly the keys that wait for the next start`(text: String, keys: [String]) throws {
         let new = try Configuration.load(text: text, path: "f").get()
         #expect(Settings().keysAtStart(changedBy: new) == keys)
     }

@@ -17,7 +17,7 @@ import Testing
         "f:\(line):12: warning: no route uses upstream `\(name)`, so it gets no requests; add a route, or remove it"
     }
 
-    @Test func `tells of a route for a host that is not served`() throws {
+    @Test func `a route for a host that is not served causes a warning`() throws {
         #expect(
             try warnings(
                 "hosts: ['*.example']\nroutes:\n  - {host: example, upstream: origin}\n  - {host: '*.a.example', upstream: origin}\n"
@@ -30,18 +30,18 @@ import Testing
             ])
     }
 
-    @Test func `tells of an upstream that no route uses`() throws {
+    @Test func `an upstream that no route uses causes a warning`() throws {
         #expect(try warnings(Self.upstreams) == [Self.unused(3, "b")])
         #expect(try warnings(Self.upstreams + "routes: [{path: /b, upstream: b}]\n") == [])
     }
 
-    @Test func `tells of the first upstream only where a route takes what has no route`() throws {
+    @Test func `the first upstream causes a warning only if a route takes all other requests`() throws {
         #expect(try warnings(Self.upstreams + "routes: [{upstream: b}]\n") == [Self.unused(2, "a")])
         #expect(try warnings(Self.upstreams + "routes: [{host: x, upstream: b}]\n") == [])
         #expect(try warnings(Self.upstreams + "routes: [{path: /a, upstream: a}, {upstream: b}]\n") == [])
     }
 
-    @Test func `does not tell of anything in a file without routes and with one upstream`() throws {
+    @Test func `a file without routes and with one upstream causes no warning`() throws {
         #expect(try warnings("workers: 1\n") == [])
         #expect(try warnings("upstreams: [{name: a, servers: 'http://a'}]\n") == [])
     }

@@ -11,14 +11,14 @@ import Testing
             ),
             (#""a\"\\\/\n\u0041\ud83d\ude00""#, .string("a\"\\/\nA\u{1F600}")), ("\"é\"", .string("é")),
         ] as [(String, JSONValue)])
-    func `what is JSON is read`(text: String, value: JSONValue) { #expect(JSONValue(text) == value) }
+    func `valid JSON is read`(text: String, value: JSONValue) { #expect(JSONValue(text) == value) }
 
     @Test(arguments: [
         "", "{", "[1,]", "{\"a\"}", "{\"a\": 1,}", "tru", "1 2", "\"a", "\"\\x\"", "\"\\u12\"", "\"\\ud800\"", "\"\n\"",
         "-",
         String(repeating: "[", count: 100_000),
     ])
-    func `what is not is not`(text: String) { #expect(JSONValue(text) == nil) }
+    func `invalid JSON is refused`(text: String) { #expect(JSONValue(text) == nil) }
 
     @Test func `members are found by name`() {
         let value = JSONValue(#"{"a": {"b": [1, "x"]}}"#)

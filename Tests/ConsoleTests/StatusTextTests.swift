@@ -2,7 +2,7 @@ import Console
 import Testing
 
 @Suite struct StatusTextTests {
-    @Test func `the state is told in lines that stand below each other`() throws {
+    @Test func `the state is printed in aligned lines`() throws {
         let lines = StatusText.lines(try status(limits: true), width: 100)
         #expect(
             lines == [
@@ -24,7 +24,7 @@ import Testing
             ])
     }
 
-    @Test func `what is not told is left out`() throws {
+    @Test func `a missing value is left out`() throws {
         let lines = StatusText.lines(try status(limits: false), width: 100)
         #expect(lines[4] == "clients     1204" && lines[6] == "upstream    wp: 12 fetches running, 0 queued")
         #expect(
@@ -43,7 +43,7 @@ import Testing
     }
 
     @Test(arguments: [60, 80])
-    func `that a server is failing is seen on a narrow terminal, too, however long its name is`(width: Int) throws {
+    func `a failing server is visible on a narrow terminal, however long its name`(width: Int) throws {
         for name in ["http://127.0.0.1:9199", "unix:/srv/applications/shop/production/current/tmp/sockets/app.sock"] {
             let server = "{\"server\": \"\(name)\", \"state\": \"failing\", \"state_seconds\": 31, \"in_use\": 1024}"
             let lines = StatusText.lines(
@@ -54,14 +54,14 @@ import Testing
     }
 
     @Test(arguments: [(60, "reload FAILED 12m ago: …"), (80, "reload FAILED 12m ago: former settings stay")])
-    func `that a reload failed is seen on a narrow terminal, too`(width: Int, end: String) throws {
+    func `a failed reload is visible on a narrow terminal`(width: Int, end: String) throws {
         let text =
             "{\"version\": \"0.1.0\", \"state\": \"running\", \"uptime_seconds\": 273600, \"last_reload\": {\"succeeded\": false, \"seconds\": 720}}"
         let line = StatusText.lines(try json(text), width: width)[0]
         #expect(line.hasSuffix(end) && line.count <= width, "\(line)")
     }
 
-    @Test func `of many fetches the oldest are listed`() throws {
+    @Test func `the oldest of many fetches are listed`() throws {
         let fetches = (1...50).map { "{\"number\": \($0), \"key\": \"k\($0)\", \"seconds\": \(100 - $0)}" }
         let lines = StatusText.lines(
             try json("{\"fetches\": [\(fetches.reversed().joined(separator: ","))]}"), width: 80)

@@ -48,7 +48,7 @@ import Testing
         TopSample(status: try status(limits: known), metrics: MetricsPage(metrics(time, byUpstream: known)), time: time)
     }
 
-    @Test func `a screen has rates, shares, what limits them, and a line for each upstream`() throws {
+    @Test func `a screen has rates, shares, limits and a line for each upstream`() throws {
         let screen = TopScreen(try Self.sample(at: 12, known: true), since: try Self.sample(at: 10, known: true))
         #expect(
             screen.lines(columns: 100, rows: 100) == [
@@ -74,7 +74,7 @@ import Testing
 
     /// Of twenty, the first five took less than a tenth, five more up to two tenths, and the others up to a second.
     @Test(arguments: [(0.25, 0.1), (0.5, 0.2), (0.1, 0.04), (0.75, 0.75), (1, 1)])
-    func `of how long things took, a share is found between the bounds`(_ share: Double, _ seconds: Double) throws {
+    func `a quantile of a latency lies between the bounds of its bucket`(_ share: Double, _ seconds: Double) throws {
         func sample(_ scale: Int, at time: Double) -> TopSample {
             let buckets = [("0.1", 5), ("0.2", 10), ("0.5", 10), ("1", 20), ("+Inf", 20)]
             let lines = buckets.map { "coalesced_t_bucket{class=\"a\",le=\"\($0.0)\"} \($0.1 * scale)" }
@@ -89,7 +89,7 @@ import Testing
         #expect(screen.quantile(share, "u", ["class": "a"]) == nil)
     }
 
-    @Test func `the first screen has no rates, and of an older program there are fewer columns`() throws {
+    @Test func `the first screen has no rates, and an older program has fewer columns`() throws {
         let lines = TopScreen(try Self.sample(at: 10, known: false), since: nil).lines(columns: 100, rows: 100)
         #expect(lines[2] == "requests  -/s: hit -  stale -  miss -  pass -  own -")
         #expect(lines[4] == "clients   1204")
@@ -101,7 +101,7 @@ import Testing
     }
 
     @Test(arguments: [(80, 24), (40, 5), (10, 1), (1, 1), (0, 0)])
-    func `it fits the terminal`(columns: Int, rows: Int) throws {
+    func `a screen fits the terminal`(columns: Int, rows: Int) throws {
         let screen = TopScreen(try Self.sample(at: 12, known: true), since: try Self.sample(at: 10, known: true))
         let lines = screen.lines(columns: columns, rows: rows)
         #expect(lines.count == min(rows, 17) && lines.allSatisfy { $0.count <= columns })
@@ -118,7 +118,7 @@ import Testing
         return TopScreen(TopSample(status: try json(text), metrics: MetricsPage(""), time: 1), since: nil)
     }
 
-    @Test func `what has no room is counted, and upstreams with failing servers come first then`() throws {
+    @Test func `upstreams and fetches without room are counted, and failing upstreams come first`() throws {
         let lines = try Self.crowded(upstreams: 30, failing: 25, fetches: 0).lines(columns: 60, rows: 23)
         #expect(lines.count == 23 && lines.last == "and 17 more upstreams", "\(lines)")
         #expect(lines[9].hasPrefix("upstream-25") && lines[9].contains("1 FAILING"), "\(lines)")
@@ -138,7 +138,7 @@ import Testing
     }
 
     @Test(arguments: ["api", "the-one-behind-the-first-load-balancer"])
-    func `that a server is failing is seen on a narrow terminal, too`(name: String) throws {
+    func `a failing server is visible on a narrow terminal`(name: String) throws {
         let text =
             "{\"upstreams\": [{\"name\": \"\(name)\", \"servers\": [{\"state\": \"failing\", \"state_seconds\": 100000}]}]}"
         let sample = TopSample(
@@ -147,7 +147,7 @@ import Testing
         #expect(lines.last?.contains("1 FAILING for 1d 3h") == true, "\(lines)")
     }
 
-    @Test func `a program that was started anew has no rates below zero`() throws {
+    @Test func `a restarted program has no negative rates`() throws {
         let screen = TopScreen(try Self.sample(at: 2, known: true), since: try Self.sample(at: 1, known: true))
         let again = TopScreen(
             TopSample(status: screen.now.status, metrics: MetricsPage("coalesced_requests_total 1\n"), time: 3),
@@ -155,7 +155,7 @@ import Testing
         #expect(again.lines(columns: 100, rows: 3).last?.hasPrefix("requests  0/s") == true)
     }
 
-    @Test func `samples have their labels unescaped`() {
+    @Test func `the labels of samples are unescaped`() {
         let page = MetricsPage("a{x=\"1,\\\"}\\\\\\n\",y=\"\"} 2\nb 3\n# c 4\nd\ne x\n")
         #expect(
             page.samples == [

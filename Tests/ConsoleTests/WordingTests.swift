@@ -8,7 +8,7 @@ import Testing
             (0xdbp20, "219 MiB"),
             (0x3ffp20, "1.0 GiB"), (0x5p40, "5.0 TiB"), (-1, "0 B"), (.nan, "0 B"),
         ] as [(Double, String)])
-    func `bytes are short`(count: Double, text: String) { #expect(Wording.bytes(count) == text) }
+    func `byte counts are written in short form`(count: Double, text: String) { #expect(Wording.bytes(count) == text) }
 
     @Test(
         arguments: [
@@ -16,20 +16,22 @@ import Testing
             (2e7, "20M"),
             (-3, "0"),
         ] as [(Double, String)])
-    func `rates are short`(rate: Double, text: String) { #expect(Wording.rate(rate) == text) }
+    func `rates are written in short form`(rate: Double, text: String) { #expect(Wording.rate(rate) == text) }
 
     @Test(
         arguments: [
             (0, "0s"), (99, "99s"), (100, "1m"), (3599, "59m"), (3600, "1h 0m"), (15_120, "4h 12m"), (273_600, "3d 4h"),
         ] as [(Double, String)])
-    func `times are short`(seconds: Double, text: String) { #expect(Wording.duration(seconds) == text) }
+    func `durations are written in short form`(seconds: Double, text: String) {
+        #expect(Wording.duration(seconds) == text)
+    }
 
     @Test(
         arguments: [
             ("unix:/run/app.sock", 18, "unix:/run/app.sock"), ("unix:/run/app.sock", 12, "unix....sock"),
             ("abcdefgh", 4, "...h"), ("abcd", 3, "abcd"), ("", 16, ""),
         ] as [(String, Int, String)])
-    func `a long name keeps both of its ends`(text: String, width: Int, name: String) {
+    func `a long name keeps both ends`(text: String, width: Int, name: String) {
         #expect(Wording.name(text, width: width) == name)
     }
 
@@ -38,7 +40,7 @@ import Testing
             ("abc", 3, "abc"), ("abcd", 3, "ab…"), ("abcd", 1, "…"), ("abcd", 0, ""), ("", 0, ""),
             ("a\u{1B}[2Jb\u{9B}é\n", 80, "a?[2Jb???"),
         ] as [(String, Int, String)])
-    func `a line is as long as the terminal is wide, and moves no cursor`(text: String, width: Int, line: String) {
+    func `a line is as wide as the terminal, and moves no cursor`(text: String, width: Int, line: String) {
         #expect(Wording.line(text, width: width) == line)
     }
 }

@@ -37,7 +37,7 @@ import Testing
     private func note(_ what: String) { course.words.withLock { $0.append(what) } }
     private var noted: [String] { course.words.withLock { $0 } }
 
-    @Test func `every loop is waited for`() throws {
+    @Test func `the barrier waits for every loop`() throws {
         try onLoops(2) { barrier, loops, _ in
             barrier.whenAllAreCalledBack { note("all") }
             run(loops[0])
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func `what was posted before comes before, also what is put off to later turns`() throws {
+    @Test func `callbacks posted before the barrier run first, also those deferred to later slices`() throws {
         try onLoops(1) { barrier, loops, turns in
             loops[0].handle.post { note("posted") }
             for number in 0..<2 * Turns.turn { turns[0].put { note("turn \(number)") } }
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func `a loop that has ended keeps nobody waiting`() throws {
+    @Test func `a loop that has ended does not delay the barrier`() throws {
         try onLoops(2) { barrier, loops, _ in
             loops[0].finish()
             barrier.whenAllAreCalledBack { note("all") }
@@ -72,7 +72,7 @@ import Testing
     }
 
     /// - Parameter batches: how many it still does before.
-    @Test(arguments: 0..<6) func `nor does one that ends meanwhile, whenever that is`(after batches: Int) throws {
+    @Test(arguments: 0..<6) func `a loop that ends meanwhile does not delay the barrier`(after batches: Int) throws {
         try onLoops(1) { barrier, loops, turns in
             for _ in 0..<2 * Turns.turn { turns[0].put {} }
             barrier.whenAllAreCalledBack { note("all") }

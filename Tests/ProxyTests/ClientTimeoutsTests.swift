@@ -4,7 +4,7 @@ import Testing
 @testable import Proxy
 
 @Suite struct ClientTimeoutsTests {
-    @Test func `content below the lowest rate uses up its time, and any at that rate or above does not`() {
+    @Test func `content below the lowest rate uses up its time, content at that rate or above does not`() {
         var settings = ClientSettings()
         settings.bodyTimeout = .seconds(30)
         settings.minBodyRate = 100
@@ -31,7 +31,7 @@ import Testing
         #expect(timeouts.forContent(left: -60 * second, after: 1) == second / 100)
     }
 
-    @Test func `without a lowest rate any byte gives the whole time`() {
+    @Test func `without a lowest rate, any byte restores the whole time`() {
         var settings = ClientSettings()
         settings.minBodyRate = nil
         let timeouts = ClientTimeouts(settings, CoalescingSettings())

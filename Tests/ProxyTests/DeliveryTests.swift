@@ -161,7 +161,7 @@ import Testing
 
     // MARK: Every place
 
-    @Test(arguments: courses) func `a kernel that takes a few bytes at a time gets every byte once`(course: Course)
+    @Test(arguments: courses) func `every byte is sent once if the kernel takes a few bytes at a time`(course: Course)
         throws
     {
         for step in 1...24 {
@@ -175,7 +175,9 @@ import Testing
     }
 
     /// The head is as long as it must be for the kernel to be full so many bytes behind it.
-    @Test(arguments: courses) func `a socket that is full at any byte gets the rest once it was read`(course: Course)
+    @Test(arguments: courses) func `a socket that was full at any byte gets the rest once the client has read`(
+        course: Course
+    )
         throws
     {
         try onLoop { loop in
@@ -207,7 +209,7 @@ import Testing
         }
     }
 
-    @Test func `a client that is gone is noticed`() throws {
+    @Test func `a client that has gone is noticed`() throws {
         try onLoop { loop in
             let (near, far) = socketPair(on: loop)
             far.close()
@@ -221,7 +223,7 @@ import Testing
 
     // MARK: A body that grows
 
-    @Test func `what comes while a chunk is half out is in the next one`() throws {
+    @Test func `bytes that arrive while a chunk is half sent are in the next chunk`() throws {
         for step in 1...24 {
             let body = Self.body("one, ")
             var events = [{ Self.grow(body, "two, ") }, { Self.grow(body, "three") }, { body.complete() }]
@@ -240,7 +242,7 @@ import Testing
         }
     }
 
-    @Test func `a chunk goes out with its end, and the last one with it where that is known`() throws {
+    @Test func `a chunk is sent with its end, and with the last chunk if the end is known`() throws {
         let body = Self.body("one")
         let delivery = Self.delivery(try Self.arriving(body), framing: .chunked, passesTrailers: true)
         let kernel = Kernel(step: 1024)
@@ -258,7 +260,7 @@ import Testing
         #expect(delivery.bodyBytesSent == 11)
     }
 
-    @Test func `the last chunk follows at once where it comes later`() throws {
+    @Test func `the last chunk is sent at once if the end comes later`() throws {
         let body = Self.body("one")
         let delivery = Self.delivery(try Self.arriving(body), framing: .chunked)
         let kernel = Kernel(step: 1024)
@@ -268,7 +270,7 @@ import Testing
         #expect(kernel.writes == [Self.head + "3\r\none\r\n", "0\r\n\r\n"])
     }
 
-    @Test func `what ends while a chunk is half out is ended behind it`() throws {
+    @Test func `a body that ends while a chunk is half sent gets its last chunk afterwards`() throws {
         // Wherever the kernel stopped: in the size, in the data, or in the chunk's end.
         for step in 1..<"3\r\none\r\n".utf8.count {
             let body = Self.body("one")
@@ -299,7 +301,7 @@ import Testing
         return content
     }
 
-    @Test func `a body that waits for its origin is starved until there is more, then done`() throws {
+    @Test func `a delivery is starved until its body has more bytes, and then done`() throws {
         let body = Self.body()
         let delivery = Self.delivery(try Self.arriving(body), framing: .sized)
         let kernel = Kernel(step: 64)
@@ -313,7 +315,7 @@ import Testing
         #expect(kernel.text == Self.head + "one")
     }
 
-    @Test func `a part is done when its bytes are out, though its body goes on`() throws {
+    @Test func `a part is done when its bytes are sent, although the body goes on`() throws {
         let body = Self.body("0123")
         let delivery = Self.delivery(try Self.arriving(body, part: 2..<6), framing: .sized)
         let kernel = Kernel(step: 64)
@@ -324,7 +326,7 @@ import Testing
         #expect(kernel.text == Self.head + "2345")
     }
 
-    @Test func `a client that leaves gives back its place in every body`() throws {
+    @Test func `a client that leaves gives back its cursor in every body`() throws {
         let bodies = (0..<3).map { _ in Self.body("one") }
         for body in bodies { body.limit(toWindow: GrowingBody.smallestWindow) }
         let sources = try bodies.map { try Self.arriving($0) }

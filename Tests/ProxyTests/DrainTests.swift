@@ -50,7 +50,7 @@ import Testing
         return proxy.worker.context.shared.drained.withLock { $0.ended }
     }
 
-    @Test func `the first request of a connection that came just before the end is answered`() throws {
+    @Test func `the first request of a connection accepted just before the end gets a response`() throws {
         drain()
         #expect(!isEmpty)
         send("GET /x HTTP/1.1\r\nHost: a.example\r\n\r\n")
@@ -75,7 +75,7 @@ import Testing
 
     /// An empty line is no part of a head (RFC 9112 §2.2).
     @Test(arguments: ["", "\r\n"])
-    func `a connection on which nothing comes holds up the end for half a second at most`(_ text: String) throws {
+    func `a silent connection delays the end for half a second at most`(_ text: String) throws {
         send(text)
         proxy.run { proxy.counted(.clientBytesIn) == text.utf8.count }
         let began = proxy.loop.now
@@ -86,7 +86,7 @@ import Testing
         #expect(endedCount == 0)
     }
 
-    @Test func `what is cut off while its first request is waited for is no request`() throws {
+    @Test func `a connection cut off before its first request is not counted as a request`() throws {
         drain()
         #expect(endedCount == 0)
         proxy.worker.cut()

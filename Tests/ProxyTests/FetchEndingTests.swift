@@ -31,7 +31,7 @@ import Testing
         Row(ending: .upgraded, error: "cancelled", cutsExchange: false),
         Row(ending: .cancelled, error: "cancelled", breaksBody: true, keepsPart: true, cutsExchange: true),
     ])
-    func `each ending means what the table says`(_ row: Row) {
+    func `each ending has the effects in the table`(_ row: Row) {
         let ending = row.ending
         #expect(ending.error.map { "\($0.name)" } == row.error)
         #expect(ending.breaksBody == row.breaksBody && ending.mayKeepPart == row.keepsPart)

@@ -18,7 +18,8 @@ import Testing
         "X-HgArg-1: a|X-HgArg-1: b", "X-Api-Key: a|X-Api-Key: b", "X-Requested-With: a|DNT: 1", "Accept: a|Accept: b",
         "Cookie: a=1|Cookie: a=2",
     ])
-    func `those that are not alike look for another, and all for one before that is known`(_ pair: String) throws {
+    func `requests that do not match have different keys once that is known, and one key before`(_ pair: String) throws
+    {
         let fields = pair.split(separator: "|").map(String.init)
         let known = try Self.keys(fields[0], fields[1], knowing: .marker(.unlike))
         #expect(known[0] != known[1])
@@ -27,13 +28,13 @@ import Testing
     }
 
     @Test(arguments: ["User-Agent: a|User-Agent: b", "X-A: 1\nSec-GPC: 1|X-A: 1", "X-Request-ID: a|X-Request-ID: b"])
-    func `those that are alike look for one`(_ pair: String) throws {
+    func `requests that match have one key`(_ pair: String) throws {
         let fields = pair.split(separator: "|").map(String.init)
         let keys = try Self.keys(fields[0], fields[1], knowing: .marker(.unlike))
         #expect(keys[0] == keys[1])
     }
 
-    @Test func `what is stored without a lifetime separates the peculiar ones from the beginning`() throws {
+    @Test func `a stored response without lifetime separates personalized requests from the beginning`() throws {
         let stored = World.Known.response("Cache-Control: max-age=0\nETag: \"a\"")
         let peculiar = try Self.keys("X-Api-Key: a", "X-Api-Key: b", knowing: stored)
         #expect(peculiar[0] != peculiar[1])

@@ -102,17 +102,18 @@ import Upstream
         Row("PROPFIND /x\nTransfer-Encoding: chunked", "PROPFIND /x | Transfer-Encoding: chunked | may be 304"),
     ]
 
-    @Test(arguments: shared) func `what all share is asked for without one client's wishes`(_ row: Row) throws {
+    @Test(arguments: shared) func `a shared fetch omits one client's conditions`(_ row: Row) throws {
         try write(row)
     }
-    @Test(arguments: validations) func `what is stored is asked about`(_ row: Row) throws { try write(row) }
-    @Test(arguments: parts) func `of a representation that is stored in part, the rest is asked for`(_ row: Row) throws
-    {
+    @Test(arguments: validations) func `a stored response is validated`(_ row: Row) throws { try write(row) }
+    @Test(arguments: parts) func `a response that is stored in part is completed`(_ row: Row) throws {
         try write(row)
     }
-    @Test(arguments: passed) func `what is for one client alone goes as it came`(_ row: Row) throws { try write(row) }
+    @Test(arguments: passed) func `a fetch for one client alone is forwarded unchanged`(_ row: Row) throws {
+        try write(row)
+    }
 
-    @Test func `a refresh in the background is a GET for nobody, whoever caused it`() throws {
+    @Test func `a background refresh is a GET without fields of a client`() throws {
         let world = World([])
         let request = try world.request("HEAD /x\nIf-None-Match: \"c\"")
         try world.learn(Self.stale, of: request)
@@ -122,7 +123,7 @@ import Upstream
         #expect(sent == "GET /x | If-None-Match: \"a\" | under stored")
     }
 
-    @Test func `the tags of a client that has left are not asked about`() throws {
+    @Test func `the tags of a client that has left are not sent`() throws {
         let world = World([])
         let request = try world.request("GET /x\nIf-None-Match: \"c\"")
         try world.learn(Self.stale, of: request)
@@ -132,7 +133,7 @@ import Upstream
     }
 
     /// Where content was read ahead, its client has been told to go on.
-    @Test(arguments: [true, false]) func `100 is expected only where somebody waits for it`(_ awaits: Bool) throws {
+    @Test(arguments: [true, false]) func `Expect is sent only if a client waits for 100`(_ awaits: Bool) throws {
         let world = World([])
         let request = try world.request("POST /x\nContent-Length: 5\nExpect: 100-continue")
         let plan = try world.plan(for: request)

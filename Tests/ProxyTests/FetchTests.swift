@@ -6,7 +6,7 @@ import Testing
 @testable import Proxy
 
 @Suite(.timeLimit(.minutes(1))) struct FetchTests {
-    @Test func `an origin that sends all the time is not overtaken, however short the time is`() throws {
+    @Test func `an origin that keeps sending is not overtaken, however short the time is`() throws {
         let proxy = try TestProxy { $0.coalescing.overtakeAfter = .milliseconds(10) }
         let client = try proxy.ask()
         proxy.run { proxy.origin.requestCount == 1 }
@@ -23,7 +23,7 @@ import Testing
         #expect(client.answer == "200 " + String(repeating: "x", count: 31))
     }
 
-    @Test func `a part that does not fit, and is not stored, teaches nothing of queries`() throws {
+    @Test func `a part that does not fit and is not stored teaches no variation`() throws {
         let proxy = try TestProxy { $0.caching.rangeMisses = .part }
         let first = try proxy.ask("GET /x?a=1\nRange: bytes=0-3")
         proxy.run { proxy.origin.requestCount == 1 }
@@ -41,7 +41,7 @@ import Testing
 
     /// If all began with the same server, it would get the first requests of all workers.
     @Test(arguments: [0, 1, 3])
-    func `each worker begins with another server`(worker index: Int) throws {
+    func `each worker begins with a different server`(worker index: Int) throws {
         let proxy = try TestProxy(worker: index, servers: 2)
         let client = try proxy.ask()
         proxy.run { proxy.origins.contains { $0.requestCount > 0 } }

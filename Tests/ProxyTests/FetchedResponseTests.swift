@@ -12,7 +12,7 @@ import Testing
     @Test(
         arguments: [(arrived: 1, invalidated: nil, true), (1, 2, true), (2, 2, false), (3, 2, false)]
             as [(Int64, Int64?, Bool)])
-    func `who came after a group was invalidated does not get what was asked for before, whenever that is found out`(
+    func `a request after a group's invalidation gets no response that was requested before`(
         arrived: Int64, invalidated: Int64?, expected: Bool
     ) throws {
         let groups = GroupInvalidations()
@@ -48,7 +48,7 @@ import Testing
             ([nil] + MessageSyntaxError.Reason.allCases).map { .origin(failure, $0) }
         }
 
-    @Test func `why a body ends short is told as it was noted`() throws {
+    @Test func `the reason why a body ends short is kept`() throws {
         let route = try #require(LoopSettings(upstreams: "one").onlyRoute)
         let parsed = try ParsedHead("GET /x")
         let leader = ClientRequest(

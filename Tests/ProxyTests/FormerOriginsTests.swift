@@ -24,7 +24,7 @@ import Upstream
         return running
     }
 
-    @Test func `what an origin had in flight when it was replaced counts on, and when it is gone what it had done`() {
+    @Test func `the fetches in flight of a replaced origin count on, and its totals count after its end`() {
         let (new, other) = Self.origin("a", done: 10)
         var former = FormerOrigins()
         let running = Self.replacing("a", done: 2, by: new, in: &former)
@@ -43,7 +43,7 @@ import Upstream
         #expect(former.snapshot(with: new).finished == 14, "counted once")
     }
 
-    @Test func `an origin that stays is none of them`() {
+    @Test func `an origin that stays is not a former origin`() {
         let (origin, running) = Self.origin("a", done: 1)
         var former = FormerOrigins()
         former.replaced([origin], by: [origin])
@@ -51,7 +51,7 @@ import Upstream
         running.finish()
     }
 
-    @Test func `numbers go with the name, and are forgotten with it`() {
+    @Test func `totals belong to a name, and are forgotten with the name`() {
         var former = FormerOrigins()
         let newA = Origin(.named("a"))
         let runningA = Self.replacing("a", done: 1, by: newA, in: &former)
@@ -67,7 +67,7 @@ import Upstream
         #expect(former.snapshot(with: newA).started == 2)
     }
 
-    @Test func `one that something still refers to is kept, since a fetch may begin there`() {
+    @Test func `a former origin is kept while referenced, since a fetch may begin there`() {
         let new = Origin(.named("a")), newest = Origin(.named("a"))
         var former = FormerOrigins()
         var held: Origin? = Origin(.named("a"))
@@ -85,7 +85,7 @@ import Upstream
         withExtendedLifetime(new) {}
     }
 
-    @Test func `a fetch that begins at an origin after it was replaced counts too`() {
+    @Test func `a fetch that begins at a replaced origin counts too`() {
         let old = Origin(.named("a")), new = Origin(.named("a"))
         var former = FormerOrigins()
         former.replaced([old], by: [new])

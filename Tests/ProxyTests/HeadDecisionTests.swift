@@ -114,12 +114,12 @@ import Testing
         Row("GET /x", "Cache-Control: private", "nobody: private, caching-off, window", where: .notCached),
     ]
 
-    @Test(arguments: stored) func `what may be stored`(_ row: Row) throws { try decide(row) }
-    @Test(arguments: notStored) func `each reason not to store`(_ row: Row) throws { try decide(row) }
-    @Test(arguments: order) func `the first reason counts`(_ row: Row) throws { try decide(row) }
+    @Test(arguments: stored) func `a storable response is stored`(_ row: Row) throws { try decide(row) }
+    @Test(arguments: notStored) func `each reason prevents storing`(_ row: Row) throws { try decide(row) }
+    @Test(arguments: order) func `the first of several reasons counts`(_ row: Row) throws { try decide(row) }
 
     @Test
-    func `a key that turns out to be invalidated forbids storing, and what several may have is held all the same`()
+    func `an invalidated key prevents storing, and the body is still held for several clients`()
         throws
     {
         var stored = try Self.decision(Row("GET /x", Self.fresh, ""))
@@ -139,7 +139,7 @@ import Testing
             (Row("GET /x", fresh, "", length: 7), 7), (Row("GET /x", fresh, "", length: nil), nil),
             (Row("GET /x\nRange: bytes=0-9", status: 206, fresh, "", given: .part, where: .asksForParts), nil),
         ] as [(Row, Int?)])
-    func `the length that clients are told`(_ row: Row, _ expected: Int?) throws {
+    func `the length is that of a full response's content, and a part has none`(_ row: Row, _ expected: Int?) throws {
         #expect(try Self.decision(row).length == expected)
     }
 
@@ -181,7 +181,7 @@ import Testing
                 expected: .prohibited(.status)),
         ]
 
-    @Test(arguments: memories) func `later requests fetch alone for a while where theirs will fare no better`(
+    @Test(arguments: memories) func `an unshareable response makes later requests fetch alone for a while`(
         _ row: Memory
     ) throws {
         let world = World(row.changes)
@@ -192,7 +192,7 @@ import Testing
         #expect(reason == row.expected)
     }
 
-    @Test func `what two clients were told about themselves is not remembered as long as what is told of a page`() {
+    @Test func `an error about one client is remembered for less time than one about a page`() {
         let (second, twoMinutes) = (1_000_000_000 as Int64, 120_000_000_000 as Int64)
         func memory(_ reason: NotSharedReason, _ status: UInt16, atMost limit: Int64) -> Int64 {
             reason.memory(after: Status(status), atMost: limit)

@@ -91,7 +91,7 @@ import Testing
     private let settings = LoopSettings(upstreams: "one")
     private let now = arrival.after(10)
 
-    @Test(arguments: rows, samples) func `a plain hit sends what an answer would be`(_ row: Row, _ sample: Sample)
+    @Test(arguments: rows, samples) func `a plain hit sends the same bytes as an Answer`(_ row: Row, _ sample: Sample)
         throws
     {
         let (stored, request) = (try stored(sample), try request(row.fields))

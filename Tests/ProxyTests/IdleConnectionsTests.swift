@@ -66,19 +66,19 @@ import Testing
         return found
     }
 
-    @Test func `the longest idle comes first`() throws {
+    @Test func `the connection idle for longest comes first`() throws {
         try connect(times: 3)
         let isFound = try find(at: idleSince(2) + second)
         #expect(isFound && found() == [0, 1, 2])
     }
 
-    @Test func `who came less than a second ago is about to ask`() throws {
+    @Test func `a connection accepted less than a second ago is not idle`() throws {
         try connect(times: 3)
         let isFound = try find(at: idleSince(1) + second - 1)
         #expect(isFound && found() == [0])
     }
 
-    @Test func `whose request has begun is not idle`() throws {
+    @Test func `a connection whose request has begun is not idle`() throws {
         try connect(times: 3)
         let (now, beginning) = (try idleSince(2) + second, ByteSlice("GET /x HT"))
         _ = clients[1].write(beginning.span)
@@ -87,7 +87,7 @@ import Testing
         #expect(isFound && found() == [0, 2])
     }
 
-    @Test func `after a search in vain the next one waits`() throws {
+    @Test func `after a search without result, the next search waits`() throws {
         try connect(times: 1)
         let (now, pause) = (try idleSince(0) + second - 1, 100 * millisecond)
         let (inVain, tooSoon) = (find(at: now), find(at: now + pause - 1))
@@ -96,7 +96,7 @@ import Testing
         #expect(isFound && found() == [0])
     }
 
-    @Test func `however many are idle, only those that are so for longest are kept in mind`() throws {
+    @Test func `of many idle connections, only those idle for longest are listed`() throws {
         try connect(times: 20)
         for _ in 0..<280 { try connect() }
         proxy.run { connections.count == clients.count }

@@ -85,7 +85,7 @@ import Upstream
             ]
         ) { $0.cookies = [ByteSlice("t")] },
     ])
-    func `requests have the same key where the policy says they ask for the same`(_ row: Row) throws {
+    func `requests have the same key if the policy says that they are for the same resource`(_ row: Row) throws {
         let route = Self.route(row.key)
         let writer = KeyWriter(hash: hash)
         var seen: [String: Int] = [:]
@@ -115,7 +115,7 @@ import Upstream
     }
 
     /// What it keeps of the one before spares work, and must not be seen.
-    @Test func `a key does not depend on what was written before it`() throws {
+    @Test func `a key does not depend on the key written before`() throws {
         let requests = [
             "GET /a", "GET /b", "GET /c\nHost: b.example", "GET /c\nHost: B.example", "GET /c\nHost: b.example:80",
             "GET /c\nHost: b.example:81", "GET /a", "GET http://a.example",
@@ -141,7 +141,7 @@ import Upstream
         }
     }
 
-    @Test func `under a variation, queries that mean the same have one key`() throws {
+    @Test func `under a variation, equivalent queries have one key`() throws {
         let writer = KeyWriter(hash: hash)
         let route = Self.route(KeyPolicy())
         let variation = try #require(Self.variation())
@@ -152,7 +152,7 @@ import Upstream
         #expect(Set(keys).count == 3)
     }
 
-    @Test func `the key of a URL is that of the requests for it, with another's fields where the policy wants some`()
+    @Test func `the key of a URL is that of its requests, with the fields that the policy wants`()
         throws
     {
         let writer = KeyWriter(hash: hash)
@@ -172,7 +172,7 @@ import Upstream
         ("https://a.example?:443", "a.example /?:443"), ("https://[::1]:443/", "[::1] /"),
         ("http://a.example/x?y", "a.example /x?y"), ("http://a.example:80/x", "a.example /x"),
     ])
-    func `an operator's URL has the keys of both schemes, with the port of neither`(url: String, rest: String) throws {
+    func `an operator's URL has a key for each scheme, without a default port`(url: String, rest: String) throws {
         let writer = KeyWriter(hash: hash)
         let keys = try #require(ParsedURL.ofEachScheme(url)).map {
             $0.write(to: writer, KeyPolicy())
@@ -188,7 +188,7 @@ import Upstream
         ("X-Forwarded-Proto: http, https", "https"), ("X-Forwarded-Proto: https\r\nX-Forwarded-Proto: http", "http"),
         ("X-Other: https", "http"),
     ])
-    func `the scheme is what a trusted proxy said last, and nobody else's word`(line: String, said: String) throws {
+    func `the scheme is the last one that a trusted proxy named`(line: String, said: String) throws {
         let parsed = try ParsedHead("GET /x\n\(line)")
         for (isTrusted, name) in [(true, said), (false, "http")] {
             let scheme = ClientScheme(of: parsed.fields.view, isFromTrustedProxy: isTrusted)
@@ -205,7 +205,7 @@ import Upstream
         }
     }
 
-    @Test func `the same host with another scheme has another key, whichever was written last`() throws {
+    @Test func `one host has a different key for each scheme, in any order`() throws {
         let writer = KeyWriter(hash: hash)
         let parsed = try ParsedHead("GET /x\nHost: a.example:443")
         let keys = [ClientScheme.http, .https, .https, .http].map { scheme in
@@ -216,7 +216,7 @@ import Upstream
     }
 
     @Test(arguments: ["https://", "https:///x", "https://:443/", "https://me@a.example/", "ftp://a.example/", "/x"])
-    func `what clients cannot ask for has no key`(url: String) {
+    func `a URL that clients cannot request has no key`(url: String) {
         #expect(ParsedURL.ofEachScheme(url) == nil)
     }
 
@@ -224,7 +224,7 @@ import Upstream
         "ftp://a.example/", "/x", "a.example", "http://", "http:// a", "http://a.example/\u{7f}",
         "http://a.example/x y",
     ])
-    func `what is no URL of ours has no key`(url: String) {
+    func `an invalid URL has no key`(url: String) {
         #expect(ParsedURL(url) == nil)
     }
 

@@ -308,14 +308,14 @@ import Upstream
             .marker(.prohibited(.setCookie))),
     ]
 
-    @Test(arguments: nothingStored) func `nothing stored`(_ row: Row) throws { try look(row) }
-    @Test(arguments: freshStored) func `something fresh stored`(_ row: Row) throws { try look(row) }
-    @Test(arguments: passed) func `a cookie that passes`(_ row: Row) throws { try look(row) }
-    @Test(arguments: staleStored) func `something stale stored`(_ row: Row) throws { try look(row) }
-    @Test(arguments: variants) func `variants stored`(_ row: Row) throws { try look(row) }
-    @Test(arguments: marked) func `something known not to be shareable`(_ row: Row) throws { try look(row) }
-    @Test(arguments: markedTwice) func `two things known about who shares`(_ row: Row) throws { try look(row) }
-    @Test(arguments: parts) func `parts asked for, or stored`(_ row: Row) throws { try look(row) }
+    @Test(arguments: nothingStored) func `nothing stored gives the listed verdict`(_ row: Row) throws { try look(row) }
+    @Test(arguments: freshStored) func `a fresh response gives the listed verdict`(_ row: Row) throws { try look(row) }
+    @Test(arguments: passed) func `a pass cookie gives the listed verdict`(_ row: Row) throws { try look(row) }
+    @Test(arguments: staleStored) func `a stale response gives the listed verdict`(_ row: Row) throws { try look(row) }
+    @Test(arguments: variants) func `stored variants give the listed verdict`(_ row: Row) throws { try look(row) }
+    @Test(arguments: marked) func `a marked key gives the listed verdict`(_ row: Row) throws { try look(row) }
+    @Test(arguments: markedTwice) func `two markers give the listed verdict`(_ row: Row) throws { try look(row) }
+    @Test(arguments: parts) func `ranges and parts give the listed verdict`(_ row: Row) throws { try look(row) }
 
     private func look(_ row: Row) throws {
         let world = World(row.changes)

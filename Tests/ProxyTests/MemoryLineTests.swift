@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(arguments: [MemoryLine.Need.body, .head])
-    func `who has no place waits while any of its kind stands in line`(_ need: MemoryLine.Need) {
+    func `a newcomer waits while one of its kind is in the line`(_ need: MemoryLine.Need) {
         #expect(goes(nil, need))
         var place: MemoryWait? = enter(need)
         #expect(!goes(nil, need) && goes(place, need))
@@ -31,7 +31,7 @@ import Testing
         withExtendedLifetime(head) {}
     }
 
-    @Test func `a body that has waited for long goes before heads`() {
+    @Test func `a body that has waited for long takes precedence over heads`() {
         let head = enter(.head)
         var body: MemoryWait? = enter(.body, since: 10)
         let (young, old) = (9 + MemoryLine.bodyPatience, 10 + MemoryLine.bodyPatience)
@@ -40,7 +40,7 @@ import Testing
         #expect(goes(head, .head, at: old))
     }
 
-    @Test func `so it does before a head that only comes`() {
+    @Test func `a body that has waited for long takes precedence over a new head`() {
         let body = enter(.body, since: 10)
         #expect(
             goes(nil, .head, at: 9 + MemoryLine.bodyPatience) && !goes(nil, .head, at: 10 + MemoryLine.bodyPatience))
@@ -48,7 +48,7 @@ import Testing
     }
 
     @Test(arguments: [MemoryLine.Need.body, .head])
-    func `the first of a kind go first, in the order in which they came`(_ need: MemoryLine.Need) {
+    func `the first of a kind get memory first, in the order in which they came`(_ need: MemoryLine.Need) {
         var places = (0..<MemoryLine.front * 2).map { _ -> MemoryWait? in enter(need) }
         func through() -> [Int] { places.indices.filter { places[$0] != nil && goes(places[$0], need) } }
         #expect(through() == Array(0..<MemoryLine.front))
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(arguments: [MemoryLine.Need.body, .head])
-    func `who finds memory wakes the first of those that wait`(_ need: MemoryLine.Need) {
+    func `a waiter that gets memory wakes the first of the others`(_ need: MemoryLine.Need) {
         let woken = Woken()
         line.wakeFirst(need)
         var places = (0..<3).map { number -> MemoryWait? in enter(need, wake: { woken.append(number) }) }

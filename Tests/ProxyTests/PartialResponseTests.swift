@@ -38,7 +38,7 @@ import Testing
             "0..<150, they stay"),
     ]
 
-    @Test(arguments: rows) func `a part goes with those of the same representation`(_ row: Row) throws {
+    @Test(arguments: rows) func `a part belongs to stored parts of the same representation`(_ row: Row) throws {
         let world = World([])
         let partial = try Self.partialResponse(row.fields, to: row.request, in: world)
         let budget = world.shared.budget
@@ -52,7 +52,7 @@ import Testing
 
     /// RFC 9111 §5.2.2.7, and the operator's `set-cookie`: also where it completes what was stored.
     @Test(arguments: ["a", "b"], ["", "Set-Cookie: a=b", "X-A: b"])
-    func `the leader sees the fields that are for it`(_ tag: String, _ field: String) throws {
+    func `the leader gets the fields meant for the leader alone`(_ tag: String, _ field: String) throws {
         let own = field.isEmpty ? "" : "\(field)\n"
         let isNamed = field == "X-A: b"
         let fields =
@@ -65,7 +65,7 @@ import Testing
     }
 
     /// §5.2.2.7: what is stored says which fields those are, where the part does not.
-    @Test func `the leader sees them also where only the stored parts name them`() throws {
+    @Test func `the leader gets its own fields even if only the stored parts name them`() throws {
         let partial = try Self.partialResponse(
             "ETag: \"a\"\nX-A: b\nContent-Range: bytes 100-149/1000", to: "GET /x\nRange: bytes=50-149",
             onto: "Cache-Control: max-age=60, private=\"x-a\"\nETag: \"a\"", in: World([]))
@@ -105,7 +105,7 @@ import Testing
     ]
 
     @Test(arguments: keepings)
-    func `a part for one session is stored under the fields that are there, which go stale for good`(
+    func `a part for one session is stored under the existing fields, which are never served stale`(
         _ row: Keeping
     ) throws {
         let request = "GET /x\nRange: bytes=50-149" + (row.request.isEmpty ? "" : "\n\(row.request)")

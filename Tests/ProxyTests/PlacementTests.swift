@@ -38,7 +38,7 @@ import Testing
         Row(ignoresC, underVariation: false, willBeStored: false, "its own"),
     ]
 
-    @Test(arguments: rows) func `a response belongs where its own word puts it`(_ row: Row) throws {
+    @Test(arguments: rows) func `a response is stored under the key that its own variation gives`(_ row: Row) throws {
         let world = World([])
         let request = try Self.request(in: world, underVariation: row.isUnderVariation)
         var placement = Placement()

@@ -29,15 +29,15 @@ import Upstream
         let course: Course
         let verdict: Verdict
         let line: String
-        let tellsAge: Bool
+        let sendsAge: Bool
 
         init(
-            _ what: String, _ verdict: Verdict, _ line: String, tellsAge: Bool = false, _ change: (inout Course) -> Void
+            _ what: String, _ verdict: Verdict, _ line: String, sendsAge: Bool = false, _ change: (inout Course) -> Void
         ) {
             var course = Course()
             change(&course)
-            (testDescription, self.course, self.verdict, self.line, self.tellsAge) = (
-                what, course, verdict, line, tellsAge
+            (testDescription, self.course, self.verdict, self.line, self.sendsAge) = (
+                what, course, verdict, line, sendsAge
             )
         }
     }
@@ -52,11 +52,11 @@ import Upstream
         },
         Row(
             "joined late: made for somebody before", .miss, "fwd=vary-miss; fwd-status=200; collapsed; ttl=50",
-            tellsAge: true
+            sendsAge: true
         ) {
             ($0.forwarded, $0.role) = (.varyMiss, .joinedLate)
         },
-        Row("from another cache", .miss, "fwd=stale; fwd-status=200; ttl=50", tellsAge: true) {
+        Row("from another cache", .miss, "fwd=stale; fwd-status=200; ttl=50", sendsAge: true) {
             ($0.forwarded, $0.role, $0.hasAge) = (.stale, .led, true)
         },
         Row("no lifetime to tell", .miss, "fwd=uri-miss; fwd-status=404") {
@@ -84,12 +84,12 @@ import Upstream
         Row("the request's own wish", .pass, "fwd=request; fwd-status=200; ttl=50") {
             ($0.forwarded, $0.role) = (.request, .led)
         },
-        Row("confirmed by the origin", .revalidated, "fwd=stale; fwd-status=304; stored; ttl=50", tellsAge: true) {
+        Row("confirmed by the origin", .revalidated, "fwd=stale; fwd-status=304; stored; ttl=50", sendsAge: true) {
             ($0.forwarded, $0.role, $0.source, $0.status, $0.isStored) = (.stale, .led, .validated, 304, true)
         },
         Row(
             "in place of an error", .stale, "fwd=stale; fwd-status=503; collapsed; ttl=-5; detail=stale-if-error",
-            tellsAge: true
+            sendsAge: true
         ) {
             ($0.forwarded, $0.role, $0.source, $0.status, $0.fields) = (
                 .stale, .joined, .staleOnError(.status(Status(503))), 503, "Cache-Control: max-age=5"
@@ -97,41 +97,41 @@ import Upstream
         },
         Row(
             "in place of an origin that does not answer", .stale, "fwd=stale; ttl=-5; detail=stale-if-error",
-            tellsAge: true
+            sendsAge: true
         ) {
             ($0.forwarded, $0.role, $0.source, $0.status, $0.fields) = (
                 .stale, .led, .staleOnError(.unreachable), 0, "Cache-Control: max-age=5"
             )
         },
     ])
-    func `what a fetch brought`(_ row: Row) throws {
+    func `a fetched response is reported as the table says`(_ row: Row) throws {
         let course = row.course
         var provenance = Provenance(.synthetic)
         (provenance.forwarded, provenance.role) = (course.forwarded, course.role)
         provenance.note(try Self.fetched(course), at: arrival.after(10))
         #expect(provenance.verdict == row.verdict)
-        #expect(provenance.tellsAge == row.tellsAge)
+        #expect(provenance.sendsAge == row.sendsAge)
         #expect(Self.line(provenance) == row.line)
     }
 
-    @Test func `what is answered from the store`() {
+    @Test func `a response from the store is reported as a hit`() {
         let stored = Self.stored("Cache-Control: max-age=60")
         var provenance = Provenance(.synthetic)
         // Of an earlier look, which led nowhere.
         provenance.forwarded = .uriMiss
         provenance.note(stored, detail: nil, at: arrival.after(10))
-        #expect(provenance.verdict == .hit && provenance.tellsAge && Self.line(provenance) == "hit; ttl=50")
+        #expect(provenance.verdict == .hit && provenance.sendsAge && Self.line(provenance) == "hit; ttl=50")
         provenance.note(stored, detail: "waiters-full", at: arrival.after(70))
         #expect(
-            provenance.verdict == .stale && provenance.tellsAge
+            provenance.verdict == .stale && provenance.sendsAge
                 && Self.line(provenance) == "hit; ttl=-10; detail=waiters-full")
     }
 
-    @Test func `what stands in for the failure of a fetch that it joined`() {
+    @Test func `a stale response for the failure of a joined fetch is reported as stale`() {
         var provenance = Provenance(.miss)
         (provenance.forwarded, provenance.role) = (.stale, .joined)
         provenance.noteStandIn(Self.stored("Cache-Control: max-age=60"), status: .badGateway, at: arrival.after(70))
-        #expect(provenance.verdict == .stale && provenance.tellsAge)
+        #expect(provenance.verdict == .stale && provenance.sendsAge)
         #expect(Self.line(provenance) == "fwd=stale; fwd-status=502; collapsed; ttl=-10; detail=stale-if-error")
     }
 
@@ -140,7 +140,7 @@ import Upstream
             (Verdict.synthetic, nil), (.refused, nil), (.miss, nil), (.pass, nil), (.hit, "hit"), (.stale, "hit"),
             (.revalidated, "hit"),
         ] as [(Verdict, String?)])
-    func `what was neither asked for nor stored has no status`(verdict: Verdict, line: String?) {
+    func `a response neither fetched nor stored is reported without a status`(verdict: Verdict, line: String?) {
         let provenance = Provenance(verdict)
         #expect(Self.line(provenance) == line)
     }

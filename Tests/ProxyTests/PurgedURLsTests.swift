@@ -56,7 +56,7 @@ import Upstream
         return (purged, turns)
     }
 
-    @Test func `the store is walked once for all of them, and others are served in between`() throws {
+    @Test func `one walk of the store purges all URLs, and clients are served in between`() throws {
         try onLoop { loop in
             let server = Self.server(on: loop)
             let store = server.shared.store
@@ -94,7 +94,7 @@ import Upstream
         }
     }
 
-    @Test func `what has nothing to look for is done at once`() throws {
+    @Test func `an empty purge ends at once`() throws {
         try onLoop { loop in
             var purged = -1
             Self.server(on: loop).purge([], below: []) { purged = $0 }

@@ -5,7 +5,7 @@ import Testing
 
 /// Buffers are lent to the connections that read.
 @Suite struct ReadContextTests {
-    @Test func `only so many clients have a large buffer for content at the same time`() {
+    @Test func `the number of clients with a large content buffer is limited`() {
         let contexts = ReadContexts(limits: .response)
         var lent = (0..<ReadContexts.mostForContent).map { _ in contexts.lendForContent() }
         #expect(lent.allSatisfy { $0.purpose == .content })
@@ -18,7 +18,7 @@ import Testing
         #expect(contexts.lendForContent().purpose == .heads)
     }
 
-    @Test func `those that come back after the limits changed count no more either`() {
+    @Test func `buffers that are returned after the limits changed do not count`() {
         let contexts = ReadContexts(limits: .response)
         let lent = (0..<ReadContexts.mostForContent).map { _ in contexts.lendForContent() }
         contexts.change(.trailers)

@@ -108,7 +108,7 @@ import Testing
         Row("GET /x", "200 Cache-Control: no-store", to: ""),
     ]
 
-    @Test(arguments: notModified) func `a 304 freshens what it is about`(_ row: Row) throws {
+    @Test(arguments: notModified) func `a 304 freshens the stored response that it selects`(_ row: Row) throws {
         try with(row) { revalidation, head in
             let confirmed = revalidation.freshened(byNotModified: head.view, responseTime: arrival.after(10))
             let outcome =
@@ -117,7 +117,8 @@ import Testing
         }
     }
 
-    @Test(arguments: heads) func `the answer to a HEAD freshens what is stored, or makes it stale`(_ row: Row) throws {
+    @Test(arguments: heads) func `a response to HEAD freshens the stored response, or makes it stale`(_ row: Row) throws
+    {
         try with(row) { revalidation, head in
             let facts = Self.facts(head)
             // What is whole has a length of its own.
@@ -125,7 +126,7 @@ import Testing
         }
     }
 
-    @Test(arguments: superseded) func `what is superseded is not used stale any more`(_ row: Row) throws {
+    @Test(arguments: superseded) func `a superseded response is not used stale`(_ row: Row) throws {
         try with(row) { revalidation, head in
             revalidation.forbidStaleUse(
                 after: Self.facts(head, status: row.answer), head.view, willBeStored: false, staysHere: true)
@@ -136,7 +137,7 @@ import Testing
     @Test(arguments: [
         ("Vary: accept-language", true, true), ("", true, true), ("", false, false), ("Vary: accept", true, false),
     ])
-    func `what an answer will replace stays as it is until then`(
+    func `a response that will be replaced stays unchanged until then`(
         _ fields: String, _ staysHere: Bool, _ stays: Bool
     ) throws {
         let row = Row(
@@ -155,7 +156,7 @@ import Testing
             "GET /x\nAccept-Language: de\nAuthorization: Basic eA==", "ETag: \"n\"", german, english,
             to: "\"d\" 5, \"e\" 5"),
     ])
-    func `an answer without Vary drops the variants for its request`(_ row: Row) throws {
+    func `a response without Vary drops the variants that its request matches`(_ row: Row) throws {
         try with(row) { revalidation, head in
             let (body, key, asked) = (Array("x".utf8), [UInt8](), block(""))
             revalidation.dropVariants(
@@ -166,7 +167,7 @@ import Testing
     }
 
     /// §3.5, §4.3.4: what is stored has its origin's word that all may have it; what the 304 adds does not.
-    @Test func `a 304 to one client renews what all may have, and its other fields are for that client`() throws {
+    @Test func `a 304 to one client freshens the shared response, and its other fields are for that client`() throws {
         let row = Row(
             "GET /x\nAuthorization: Basic eA==\nCache-Control: no-cache",
             "ETag: \"a\"\nDate: Thu, 01 Jan 2026 00:00:00 GMT\nX-User: me", Self.open, to: "\"a\" 50")
@@ -183,7 +184,7 @@ import Testing
     }
 
     @Test(arguments: ["Vary: authorization", "Vary: *", "Set-Cookie: a=b", "Cache-Control: private"])
-    func `a 304 to one client that says that others get something else changes nothing`(_ field: String) throws {
+    func `a 304 to one client whose fields forbid sharing does not change the shared variant`(_ field: String) throws {
         let row = Row(
             "GET /x\nAuthorization: Basic eA==\nCache-Control: no-cache", "ETag: \"a\"\n" + field, Self.open,
             to: "\"a\" 50")
@@ -195,7 +196,7 @@ import Testing
         }
     }
 
-    @Test func `what goes past the cache by a cookie changes nothing`() throws {
+    @Test func `a response to a pass changes nothing`() throws {
         let row = Row("GET /x", "ETag: \"a\"\nCache-Control: max-age=60", Self.a, to: "\"a\" 5")
         try with(row, hasPassCookie: true) { revalidation, head in
             let confirmed = revalidation.freshened(byNotModified: head.view, responseTime: arrival.after(10))
@@ -204,7 +205,7 @@ import Testing
     }
 
     /// Whether it changes a field or makes it stale: it says nothing of who gets what GET gets.
-    @Test(arguments: ["\"a\"", "\"b\""]) func `HEAD leaves the key's markers as they were`(_ tag: String) throws {
+    @Test(arguments: ["\"a\"", "\"b\""]) func `HEAD keeps the markers of the key`(_ tag: String) throws {
         let row = Row(
             "HEAD /x\nCache-Control: no-cache", "ETag: \(tag)\nCache-Control: max-age=50", Self.fresh,
             .marker(.unlike), to: "\"a\" 50" + (tag == "\"b\"" ? ", stale" : ""))

@@ -33,7 +33,7 @@ import Upstream
     }
 
     @Test(arguments: 0..<40)
-    func `the first route that matches is found as by a walk`(seed: UInt64) {
+    func `the first matching route is the one that a linear search finds`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let origin = Origin(.named("one"))
         let routes = (0..<Int.random(in: 1...60, using: &random)).map { _ in
@@ -52,7 +52,7 @@ import Upstream
     }
 
     @Test(arguments: 0..<20)
-    func `a host is served as by a walk`(seed: UInt64) {
+    func `a host is served as by a linear search`(seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         let patterns = Array(Self.hosts.compactMap { $0 }.shuffled(using: &random).prefix(Int(seed % 11)))
         let index = HostIndex(patterns)
@@ -65,7 +65,7 @@ import Upstream
     }
 
     /// Both ways, through all that a request goes through.
-    @Test func `many routes and hosts decide as few do`() throws {
+    @Test func `many routes and hosts give the same decisions as few`() throws {
         var few = ProxySettings()
         few.hosts = ["*.example", "h7.test"]
         let routes: [(HostPattern?, String)] = [("h7.test", "/p7"), ("*.example", "/"), (nil, "/p8/")]
@@ -104,7 +104,7 @@ import Upstream
     }
 
     /// What is looked at is a few places of a table, where a walk would look at thousands.
-    @Test func `ten thousand hosts and routes are looked up in as few steps as one`() {
+    @Test func `ten thousand hosts and routes take as few probes as one`() {
         let hosts = (0..<10_000).map { HostPattern("h\($0).example.com") }
         #expect(HostIndex(hosts).longestLook <= 64)
         let kinds: [(Int) -> (HostPattern?, ByteSlice)] = [
@@ -115,7 +115,7 @@ import Upstream
     }
 
     @Test(arguments: 0..<20)
-    func `a trusted proxy is found as by a walk`(seed: UInt64) throws {
+    func `a trusted proxy is found as by a linear search`(seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let blocks = try (0..<Int.random(in: 0...40, using: &random)).map { _ in
             let length = Int.random(in: 0...32, using: &random)

@@ -96,7 +96,7 @@ import Upstream
         }
     }
 
-    @Test func `a host is covered by itself and by the wildcards above it`() {
+    @Test func `the patterns that cover a host are the host itself and the wildcards above`() {
         let hosts: [HostPattern] = [
             "a", "example", "a.example", "b.a.example", "ba.example", "*.example", "*.a.example", "*.b.a.example",
             "[::1]", "127.0.0.1",
@@ -109,8 +109,7 @@ import Upstream
         }
     }
 
-    @Test func `the first route that matches decides, and a route without host and path takes all that is left`() throws
-    {
+    @Test func `the first matching route decides, and one without host and path takes all other requests`() throws {
         var settings = ProxySettings()
         settings.routes = [("/a/b", "one"), ("/a", "two"), ("/a/b/c", "three"), ("/", "four"), ("/d", "one")].map {
             path, upstream in
@@ -126,7 +125,7 @@ import Upstream
         #expect(loopSettings.onlyRoute == nil)
     }
 
-    @Test func `where hosts and paths make no difference, nobody need look`() throws {
+    @Test func `a single possible route needs no look-up`() throws {
         #expect(LoopSettings(upstreams: "one", "two").onlyRoute?.origin.settings.name == "one")
         var settings = ProxySettings()
         settings.routes = [RouteSettings(upstream: "two")]
@@ -139,7 +138,7 @@ import Upstream
         ("a.example", true), ("A.EXAMPLE:81", true), ("b.example", false), ("a.example.b", false), ("[::1]:80", true),
         ("", false), ("b.c.example", true), ("c.example", false), ("B.B.C.Example:80", true),
     ])
-    func `only hosts of the list are served`(host: String, isServed: Bool) {
+    func `only listed hosts are served`(host: String, isServed: Bool) {
         var settings = ProxySettings()
         settings.hosts = ["a.example", "[::1]", "*.c.example"]
         let loopSettings = LoopSettings(settings, upstreams: "one")
@@ -149,7 +148,7 @@ import Upstream
         #expect(serves == isServed && servesAll)
     }
 
-    @Test func `what a route does not say is as for all`() {
+    @Test func `a setting that a route does not have is the general one`() {
         var settings = ProxySettings()
         settings.caching.isEnabled = false
         settings.coalescing.isEnabled = false

@@ -26,7 +26,7 @@ import Testing
         Row(events: "WF", isGivenUp: true, wasReleased: false, hasWaited: true),
         Row(events: "FW", isGivenUp: true, wasReleased: false, hasWaited: true),
     ])
-    func `it is given up once released twice, or after a failure, which is no release`(row: Row) {
+    func `sharing is given up after two releases, or after a failure`(row: Row) {
         var history = SharingHistory()
         for event in row.events {
             switch event {

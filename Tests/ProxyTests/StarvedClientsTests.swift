@@ -7,9 +7,9 @@ import Testing
 
 /// Who has sent all there is of a body gets a turn when there is more: nobody is forgotten, and nobody else is served.
 @Suite(.timeLimit(.minutes(1))) struct StarvedClientsTests {
-    private final class Client: TurnTaker {
+    private final class Client: SliceTaker {
         private(set) var turns = 0
-        func turnCame() { turns += 1 }
+        func runSlice() { turns += 1 }
     }
 
     private struct Place {
@@ -37,7 +37,7 @@ import Testing
         #expect(result != .noMemory)
     }
 
-    @Test func `what came between its look and its waiting is noticed`() throws {
+    @Test func `bytes that arrive between a client's look and its wait are noticed`() throws {
         let place = try Place()
         let body = GrowingBody(budget: budget)
         let client = Client()
@@ -52,7 +52,7 @@ import Testing
         place.loop.finish()
     }
 
-    @Test func `so is what came while another already waits`() throws {
+    @Test func `bytes that arrive while another client already waits are noticed`() throws {
         let place = try Place()
         let body = GrowingBody(budget: budget)
         let (first, second) = (Client(), Client())
@@ -69,7 +69,7 @@ import Testing
         place.loop.finish()
     }
 
-    @Test func `each has one turn for each time it waits, however much comes, and none when it does not`() throws {
+    @Test func `each client is served once for each wait, and not without one`() throws {
         let place = try Place()
         let body = GrowingBody(budget: budget)
         let clients = [Client(), Client()]
@@ -90,7 +90,8 @@ import Testing
         place.loop.finish()
     }
 
-    @Test(arguments: [true, false]) func `the end is news, also to who comes after it`(isWhole: Bool) throws {
+    @Test(arguments: [true, false]) func `the end of a body serves each client, also a later one`(isWhole: Bool) throws
+    {
         let place = try Place()
         let body = GrowingBody(budget: budget)
         let (first, late) = (Client(), Client())
@@ -106,7 +107,7 @@ import Testing
         place.loop.finish()
     }
 
-    @Test func `only those are served whose body has grown`() throws {
+    @Test func `only clients whose body has grown are served`() throws {
         let place = try Place()
         let bodies = (0..<2).map { _ in GrowingBody(budget: budget) }
         let clients = (0..<4).map { _ in Client() }
@@ -129,7 +130,7 @@ import Testing
     }
 
     /// Reads all there is whenever its turn comes.
-    private final class Reader: TurnTaker {
+    private final class Reader: SliceTaker {
         private let starved: StarvedClients
         private let body: GrowingBody
         private let atEnd: (_ length: Int) -> Void
@@ -142,7 +143,7 @@ import Testing
             cursor = try #require(body.attach())
         }
 
-        func turnCame() {
+        func runSlice() {
             while true {
                 var slices: [ByteSlice] = []
                 let (phase, reachesEnd) = body.read(at: cursor, into: &slices, limit: 16)
@@ -153,7 +154,7 @@ import Testing
         }
     }
 
-    @Test(arguments: 0..<5) func `nobody is forgotten while another thread writes`(_ round: Int) throws {
+    @Test(arguments: 0..<5) func `no client is forgotten while another thread writes`(_ round: Int) throws {
         let count = 5_000
         let body = GrowingBody(budget: budget)
         var lengths: [Int] = []
@@ -171,7 +172,7 @@ import Testing
                 for _ in 0..<count { _ = body.append(bytes.span) }
                 body.complete()
             }
-            for reader in readers { reader.turnCame() }
+            for reader in readers { reader.runSlice() }
         }
         writer?.join()
         #expect(lengths == Array(repeating: count, count: 20))

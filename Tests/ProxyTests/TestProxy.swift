@@ -160,7 +160,7 @@ final class TestOrigin {
 struct NotAdmitted: Error { let text: String }
 
 /// A client that takes whatever it is sent.
-final class TestClient: TransactionClient, TurnTaker {
+final class TestClient: TransactionClient, SliceTaker {
     private let worker: Worker
     private(set) var transaction: Transaction?
     private var delivery: Delivery?
@@ -223,7 +223,7 @@ final class TestClient: TransactionClient, TurnTaker {
     func tunnel(to upstream: UpstreamConnection, head: ByteBuffer) { upstream.closeTunnel() }
     func settlePersistence() -> Bool { true }
 
-    func turnCame() { pump() }
+    func runSlice() { pump() }
 
     private func pump() {
         guard let delivery else { return }

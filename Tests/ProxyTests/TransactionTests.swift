@@ -5,7 +5,7 @@ import Testing
 
 /// What becomes of one request: it is answered from what is stored, leads a fetch, joins one, or meets a bound.
 @Suite(.timeLimit(.minutes(1))) struct TransactionTests {
-    @Test func `a miss gets what its fetch brings, and the next request what is stored`() throws {
+    @Test func `a miss gets the fetched response, and the next request gets the stored one`() throws {
         let proxy = try TestProxy()
         let first = try proxy.ask()
         #expect(first.isWaiting)
@@ -19,7 +19,7 @@ import Testing
         #expect(proxy.origin.requestCount == 1)
     }
 
-    @Test func `a fetch that fails is a 502 for all who wait for it`() throws {
+    @Test func `a fetch that fails gives 502 to all waiters`() throws {
         let proxy = try TestProxy()
         let clients = try proxy.ask(times: 2)
         proxy.run { proxy.origin.requestCount == 1 }
@@ -29,7 +29,7 @@ import Testing
         #expect(proxy.origin.requestCount == 1)
     }
 
-    @Test func `a leader that leaves while it waits is sent nothing, and who joined gets its response`() throws {
+    @Test func `a leader that leaves gets nothing, and the joined request gets the response`() throws {
         let proxy = try TestProxy()
         let leader = try proxy.ask()
         let joined = try proxy.ask()
@@ -44,7 +44,7 @@ import Testing
         #expect(proxy.counted(.coalescing(.joined)) == 1)
     }
 
-    @Test func `who joins when the head is there reads the body along`() throws {
+    @Test func `a late joiner reads the body as it arrives`() throws {
         let proxy = try TestProxy()
         let leader = try proxy.ask()
         proxy.run { proxy.origin.requestCount == 1 }
@@ -60,7 +60,7 @@ import Testing
         #expect(proxy.counted(.coalescing(.joinedLate)) == 1)
     }
 
-    @Test func `what may not be shared goes to the leader, and who joined asks for itself`() throws {
+    @Test func `an unshareable response goes to the leader, and the joined request makes its own fetch`() throws {
         let proxy = try TestProxy()
         let clients = try proxy.ask(times: 2)
         proxy.run { proxy.origin.requestCount == 1 }
@@ -73,7 +73,7 @@ import Testing
         #expect(proxy.counted(.coalescing(.released)) == 1)
     }
 
-    @Test func `one more than may wait gets 503, where the operator wants that`() throws {
+    @Test func `a request over the waiter limit gets 503 if the operator says so`() throws {
         let proxy = try TestProxy {
             $0.coalescing.maxWaiters = 1
             $0.coalescing.whenExceeded = .unavailable
@@ -88,7 +88,7 @@ import Testing
         #expect(leader.answer == "200 one")
     }
 
-    @Test func `those for whom a fetch has no room share the next, where the operator wants that`() throws {
+    @Test func `requests over the waiter limit share the next fetch if the operator says so`() throws {
         let proxy = try TestProxy { $0.coalescing.maxWaiters = 3 }
         let clients = try proxy.ask(times: 8)
         #expect(clients.allSatisfy { $0.isWaiting })
@@ -100,7 +100,7 @@ import Testing
         #expect(proxy.counted(.coalescing(.refused)) == 0)
     }
 
-    @Test func `who has waited too long joins or leads the next fetch, and waits as long as that takes`() throws {
+    @Test func `a request that waited too long joins or leads the next fetch, and waits for its end`() throws {
         let proxy = try TestProxy()
         let leader = try proxy.ask()
         let others = try proxy.ask(times: 5)
@@ -121,7 +121,7 @@ import Testing
         #expect(proxy.counted(.coalescing(.alone)) == 0)
     }
 
-    @Test func `who has waited too long joins the same fetch again if its response came in that moment`() throws {
+    @Test func `a request that waited too long joins the same fetch again if the response just arrived`() throws {
         let proxy = try TestProxy()
         let leader = try proxy.ask()
         let joined = try proxy.ask()
@@ -135,7 +135,7 @@ import Testing
         #expect(proxy.counted(.coalescing(.overtaken)) == 0)
     }
 
-    @Test func `who joined and waited too long gets 503, and the leader still waits`() throws {
+    @Test func `a joined request that waited too long gets 503, and the leader still waits`() throws {
         let proxy = try TestProxy { $0.coalescing.whenExceeded = .unavailable }
         let leader = try proxy.ask()
         let joined = try proxy.ask()
@@ -147,7 +147,7 @@ import Testing
         #expect(leader.isWaiting)
     }
 
-    @Test func `who has waited too long when its response is on its way gets the whole of that`() throws {
+    @Test func `a request that waited too long gets the whole response if it is on its way`() throws {
         let proxy = try TestProxy()
         // Each has a seat of its own, because it asks for something special; more than a turn of them.
         let clients = try (0..<12).map { _ in try proxy.ask("GET /x\nCache-Control: max-age=100") }
@@ -165,7 +165,7 @@ import Testing
         #expect(last.answer == "200 one, two")
     }
 
-    @Test func `a request for only what is stored is never sent on`() throws {
+    @Test func `a request with only-if-cached is never forwarded`() throws {
         let proxy = try TestProxy()
         let client = try proxy.ask("GET /x\nCache-Control: only-if-cached")
         #expect(client.answer.hasPrefix("504 "))

@@ -26,14 +26,14 @@ import Testing
         ("_hidden, 10.0.0.1", "10.0.0.1"),
         ("", ""), (", ,", ""), ("203.0.113.9, ,", "203.0.113.9"), ("[", ""), ("[]", ""), (":", ""), ("\u{e9}\"", ""),
     ])
-    func `the client is the last address that is none of theirs`(_ field: String, _ client: String) throws {
+    func `the client is the last address that is not trusted`(_ field: String, _ client: String) throws {
         let head = try ParsedHead("GET /\nX-Forwarded-For: \(field)")
         let fields = head.fields
         let found = String(Self.proxies.client(in: fields.view))
         #expect(found == client)
     }
 
-    @Test func `several lines are one list`() throws {
+    @Test func `several lines form one list`() throws {
         let head = try ParsedHead(
             "GET /\nX-Forwarded-For: 198.51.100.1\nAccept: */*\nX-Forwarded-For: 203.0.113.9, 10.0.0.1\nX-Forwarded-For: 10.0.0.2"
         )
@@ -42,7 +42,7 @@ import Testing
         #expect(found == "203.0.113.9")
     }
 
-    @Test func `a peer is one by its address, or by its kind of socket`() {
+    @Test func `a peer is trusted by its address, or by its kind of socket`() {
         #expect(Self.proxies.include(.ipv4(IPv4Address(10, 4, 4, 4), port: 1)))
         #expect(Self.proxies.include(.ipv6(IPv6Address(high: 0, low: 0xFFFF_7F00_0001), port: 1)))
         #expect(!Self.proxies.include(.ipv4(IPv4Address(11, 4, 4, 4), port: 1)))

@@ -68,7 +68,7 @@ import Testing
     private static let much = 32 << 20
 
     @Test(arguments: [true, false])
-    func `what a side that reads nothing is sent waits at its sender, and the other way stays open`(
+    func `bytes for a stuck side wait at their sender, and the other direction stays open`(
         _ isFromOrigin: Bool
     ) {
         let (sender, receiver) = isFromOrigin ? (origin, client) : (client, origin)
@@ -97,7 +97,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `an end is passed on behind what waits, and the other way goes on`(_ isFromOrigin: Bool) {
+    func `an end is passed on behind the bytes that wait, and the other direction stays open`(_ isFromOrigin: Bool) {
         let (sender, receiver) = isFromOrigin ? (origin, client) : (client, origin)
         let before = receiver.received
         receiver.socket.stopReading()

@@ -16,7 +16,7 @@ import Testing
         return crowd
     }
 
-    @Test func `all members get the response of the one fetch, more than a turn of them too`() throws {
+    @Test func `all members get the response of the one fetch, even more of them than fit a slice`() throws {
         let proxy = try TestProxy()
         let members = try crowd(of: 3 * Turns.turn, at: proxy)
         #expect(proxy.worker.clients.latestGroup.group?.operation.waiterCount == members.count + 2)
@@ -27,7 +27,7 @@ import Testing
         #expect(proxy.worker.clients.latestGroup.group == nil, "what is stored is found on the hot path")
     }
 
-    @Test func `each member is told that the fetch failed`() throws {
+    @Test func `each member gets the failure of the fetch`() throws {
         let proxy = try TestProxy()
         let members = try crowd(of: 3, at: proxy)
         proxy.origin.hangUp()
@@ -35,7 +35,7 @@ import Testing
         #expect(members.allSatisfy { $0.answer.hasPrefix("502 ") })
     }
 
-    @Test func `a member that leaves is sent nothing, and the others wait on`() throws {
+    @Test func `a member that leaves gets nothing, and the others keep waiting`() throws {
         let proxy = try TestProxy()
         let members = try crowd(of: 3, at: proxy)
         members[1].leave()
@@ -44,7 +44,7 @@ import Testing
         #expect(members.map(\.answer) == ["200 one", "", "200 one"])
     }
 
-    @Test func `a member that waited too long is told so, and the others wait on`() throws {
+    @Test func `a member that waited too long gets 503, and the others keep waiting`() throws {
         let proxy = try TestProxy { $0.coalescing.whenExceeded = .unavailable }
         let members = try crowd(of: 3, at: proxy)
         members[0].transaction?.waitedTooLong()
@@ -52,7 +52,7 @@ import Testing
         #expect(members[1].isWaiting && members[2].isWaiting)
     }
 
-    @Test func `nobody joins a crowd whose members have all left`() throws {
+    @Test func `a group whose members have all left takes no request`() throws {
         let proxy = try TestProxy()
         let members = try proxy.ask(times: 4)
         proxy.run { proxy.origin.requestCount == 1 }
@@ -79,7 +79,7 @@ import Testing
         #expect((first + last).map(\.answer) == ["200 one", "", "200 one", "200 one", "200 one"])
     }
 
-    @Test func `what may not be shared releases each member, who asks for itself`() throws {
+    @Test func `an unshareable response releases each member, which then requests for itself`() throws {
         let proxy = try TestProxy()
         let members = try crowd(of: 2, at: proxy)
         proxy.origin.answer("for the first", "Cache-Control: private")

@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `interim responses go to those who wait in turns, to each of them once and in order`(isCrowd: Bool) throws {
+    func `interim responses reach the waiters in slices, each once and in order`(isCrowd: Bool) throws {
         let proxy = try TestProxy()
         let clients = try isCrowd ? crowd(at: proxy) : loners(at: proxy)
         let (first, second, third) = (interim("a"), interim("b"), interim("c"))
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `interim responses whose turn has not come go out before the response`(isCrowd: Bool) throws {
+    func `pending interim responses are sent before the response`(isCrowd: Bool) throws {
         let proxy = try TestProxy()
         let clients = try isCrowd ? crowd(at: proxy) : loners(at: proxy)
         let both = interim("a") + interim("b")
@@ -63,7 +63,7 @@ import Testing
         #expect(mostAtOnce(clients) <= Turns.turn)
     }
 
-    @Test func `who joins a crowd behind an interim response is sent that too, in turns as well`() throws {
+    @Test func `a request that joins after an interim response gets it too, in slices`() throws {
         let proxy = try TestProxy()
         let before = try crowd(at: proxy)
         let (first, second) = (interim("a"), interim("b"))
@@ -78,7 +78,7 @@ import Testing
         #expect(mostAtOnce(before + after) <= Turns.turn)
     }
 
-    @Test func `interim responses do not outlive a fetch that fails, and nobody waits for them`() throws {
+    @Test func `interim responses end with a failed fetch, and no client waits for them`() throws {
         let proxy = try TestProxy()
         let clients = try crowd(at: proxy)
         proxy.origin.tell(interim("a"))
@@ -87,7 +87,7 @@ import Testing
         #expect(clients.allSatisfy { $0.answer.hasPrefix("502 ") && $0.interims == interim("a") })
     }
 
-    @Test func `of a crowd that has waited too long a few are told in an iteration`() throws {
+    @Test func `a group whose members waited too long is released a few in each iteration`() throws {
         let proxy = try TestProxy {
             $0.coalescing.whenExceeded = .unavailable
             $0.coalescing.waitTimeout = .milliseconds(1)

@@ -38,7 +38,7 @@ import Testing
         other.finish()
     }
 
-    @Test func `each is told on its own loop, later, and all of them in order`() throws {
+    @Test func `each interim response is delivered on the client's own loop, later and in order`() throws {
         try onTwoLoops { one, other in
             let waiters = WaitersElsewhere()
             let ears = [one, other].map { (ear: Ear(), loop: $0) }
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func `who joins later gets what came before, once and before what comes after`() throws {
+    @Test func `a late joiner gets earlier interim responses once, before later ones`() throws {
         try onTwoLoops { one, other in
             let waiters = WaitersElsewhere()
             for text in ["a", "b"] { waiters.append(ByteSlice(text)) }
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `who joins while another thread appends misses none`() throws {
+    @Test func `a client that joins while another thread appends misses no interim response`() throws {
         let shared = Shared()
         let count = 300
         let writer = try LoopThread(name: "writer") { _ in
@@ -87,7 +87,7 @@ import Testing
         #expect(ears.allSatisfy { $0.heard == all })
     }
 
-    @Test func `who has left is told nothing more, and is let go of`() throws {
+    @Test func `a client that has left gets no interim response and is released`() throws {
         try onTwoLoops { one, _ in
             let waiters = WaitersElsewhere()
             let stays = Ear()

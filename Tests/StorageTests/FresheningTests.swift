@@ -25,7 +25,7 @@ import Testing
         #expect(cache.budget.used == used)
     }
 
-    @Test func `what was replaced or removed meanwhile is not brought back`() throws {
+    @Test func `a response that was replaced or removed meanwhile is not stored again`() throws {
         cache.put("a")
         let former = try #require(cache.resource("a")?.response(at: 0))
         cache.store(try #require(cache.response(tag: "other")), "a")
@@ -35,7 +35,7 @@ import Testing
         #expect(freshen(former, Sample.response(body: former.bodyToFollow())) == .gone)
     }
 
-    @Test func `a response that after its freshening answers what another answers takes its place`() throws {
+    @Test func `a freshened response that serves another's requests replaces it`() throws {
         cache.store(try #require(cache.response(vary: "Accept", request: [("Accept", "x")], tag: "one")), "a")
         cache.store(try #require(cache.response(tag: "two")), "a")
         let german = try #require(cache.resource("a")?.responses.first { $0.tag == "one" })
@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test(arguments: [(1, ["two", "one"]), (3, ["one", "two"])])
-    func `of equal dates the one that came later goes first, also after one is put back`(
+    func `of equal dates the later response comes first, also after one was freshened`(
         _ responseTime: Int, _ order: [String]
     ) throws {
         func response(_ tag: String, vary: String, responseTime: Int64) throws -> StoredResponse {
@@ -62,7 +62,7 @@ import Testing
         #expect(cache.resource("a")?.responses.map(\.tag) == order)
     }
 
-    @Test(arguments: [true, false]) func `the marker goes only where what is stored was confirmed`(
+    @Test(arguments: [true, false]) func `the marker is removed only if the stored response was confirmed`(
         _ isConfirmed: Bool
     ) throws {
         cache.put("a")

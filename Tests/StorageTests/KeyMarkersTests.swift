@@ -13,7 +13,7 @@ import Testing
         .unlike,
     ]
 
-    @Test func `that a response outgrew its bound is told until one is kept, and changes nothing else`() {
+    @Test func `the marker of a response over the size limit holds until one is stored`() {
         var markers = Self.markers([.outgrown])
         #expect(markers.outgrows(at: Self.moment(99)) && !markers.outgrows(at: Self.moment(100)))
         let advice = markers.advice(at: Self.moment(99), hasAuthorization: true)
@@ -45,7 +45,9 @@ import Testing
     }
 
     @Test(arguments: reasons, [true, false])
-    func `one alone says what a request does, and who shares`(_ reason: NotSharedReason, _ hasAuthorization: Bool) {
+    func `a single marker decides how a request is treated and whether it is shared`(
+        _ reason: NotSharedReason, _ hasAuthorization: Bool
+    ) {
         let markers = Self.markers([reason])
         let advice = markers.advice(at: Self.moment(99), hasAuthorization: hasAuthorization)
         #expect(advice == Self.advice(reason, hasAuthorization: hasAuthorization))
@@ -55,7 +57,7 @@ import Testing
 
     /// Where the first of them has nothing to say to a request, the other has the word.
     @Test(arguments: reasons.indices, reasons.indices)
-    func `of two kinds each holds, whichever came first, and one has the word`(_ one: Int, _ other: Int) {
+    func `markers of two kinds both hold, whichever came first, and one decides`(_ one: Int, _ other: Int) {
         let (first, second) = (Self.reasons[min(one, other)], Self.reasons[max(one, other)])
         // Two of one kind: see below.
         if (1...3).contains(one), (1...3).contains(other), one != other { return }
@@ -72,13 +74,13 @@ import Testing
         }
     }
 
-    @Test func `all kinds hold at once`() {
+    @Test func `markers of all kinds hold at once`() {
         let markers = Self.markers(Self.reasons)
         #expect(markers.charge == KeyMarkers.mostCharge)
         #expect(markers.separatesRequests(at: Self.moment(0)) && markers.leadsToOwnURL(at: Self.moment(0)))
     }
 
-    @Test func `of one kind the latest counts, with its reason and its time`() {
+    @Test func `the latest marker of a kind counts, with its reason and its time`() {
         var markers = Self.markers([.prohibited(.private)])
         markers.set(.noCache, until: 50, at: Self.moment(0))
         #expect(
@@ -92,7 +94,7 @@ import Testing
         #expect(markers.advice(at: Self.moment(50), hasAuthorization: false) == .share)
     }
 
-    @Test(arguments: reasons) func `it holds until its time, and gives way to whatever else is marked then`(
+    @Test(arguments: reasons) func `a marker holds until its time, and any other replaces it afterwards`(
         _ reason: NotSharedReason
     ) {
         var markers = Self.markers([reason])
@@ -102,7 +104,7 @@ import Testing
         #expect(markers.charge == Self.markers([.unlike]).charge)
     }
 
-    @Test func `what does not count any more from the beginning is not kept`() {
+    @Test func `a marker whose time is already over is not kept`() {
         var markers = Self.markers([.noCache])
         markers.set(.prohibited(.private), until: 50, at: Self.moment(50))
         #expect(markers.isEmpty)
@@ -118,7 +120,7 @@ import Testing
         ("no-cache", false, [.prohibited(.authorization), .range, .unlike]),
         ("no-cache, must-revalidate", true, [.unlike]),
     ])
-    func `a response that several may have takes away what it contradicts`(
+    func `a response for several clients removes the markers that it contradicts`(
         _ cacheControl: String, _ keepsWhole: Bool, _ rest: [NotSharedReason]
     ) {
         var markers = Self.markers([.search, .prohibited(.private), .prohibited(.authorization), .range, .unlike])

@@ -8,7 +8,7 @@ import Testing
 @Suite struct MarkerTests {
     let cache = Cache()
 
-    @Test func `a stored response takes the markers away that it contradicts`() {
+    @Test func `a stored response removes the markers that it contradicts`() {
         cache.mark("a")
         cache.mark("a", .range)
         cache.put("a")
@@ -38,14 +38,14 @@ import Testing
         #expect(cache.isMarked("stored") == stays)
     }
 
-    @Test func `a marker whose time is over goes with the next response`() throws {
+    @Test func `an expired marker is removed with the next response`() throws {
         cache.mark("a", until: 100, .prohibited(.authorization))
         let body = try #require(Sample.body(10, budget: cache.budget))
         cache.store(Sample.response(body: body, responseTime: 100), "a")
         #expect(!cache.isMarked("a"))
     }
 
-    @Test func `a forgotten marker leaves nothing behind`() {
+    @Test func `a removed marker leaves nothing behind`() {
         cache.mark("a")
         cache.mark("a", .prohibited(.authorization))
         cache.forgetMarkers("a")
@@ -53,7 +53,7 @@ import Testing
         #expect(cache.budget.used == 0)
     }
 
-    @Test func `each marker of a key is counted in bytes, the key once`() {
+    @Test func `each marker of a key counts in bytes, and the key counts once`() {
         cache.mark("a")
         let one = cache.store.numbers
         cache.mark("a", .unlike)
@@ -65,7 +65,7 @@ import Testing
         #expect(cache.store.numbers == two)
     }
 
-    @Test func `markers are counted in bytes and evicted like everything else`() {
+    @Test func `markers count in bytes and are evicted like other entries`() {
         let cache = Cache(memory: 1 << 20)
         for number in 0..<50_000 { cache.mark("marked \(number)") }
         let numbers = cache.store.numbers
@@ -74,7 +74,7 @@ import Testing
         #expect(numbers.bytes == cache.budget.used)
     }
 
-    @Test func `a flood of markers does not flush what is used`() {
+    @Test func `a flood of markers does not evict used responses`() {
         let cache = Cache(memory: 4 << 20)
         for number in 0..<100 { cache.put("page \(number)", 1000, popularity: 3) }
         for number in 0..<100_000 { cache.mark("marked \(number)") }

@@ -5,7 +5,7 @@ import Storage
 import Testing
 
 @Suite struct MemoryTests {
-    @Test func `a full store goes on storing and never goes over the ceiling`() {
+    @Test func `a full store keeps storing and never exceeds its memory`() {
         let cache = Cache(memory: 1 << 20)
         for number in 0..<5000 {
             #expect(cache.put("k\(number)", 1024) == .stored)
@@ -15,7 +15,7 @@ import Testing
         #expect(cache.budget.used > 900 << 10)
     }
 
-    @Test func `what is used survives what is asked for once`() {
+    @Test func `used responses survive responses that are requested once`() {
         let cache = Cache(memory: 1 << 20)
         for number in 0..<50 { cache.put("hot \(number)", 2000) }
         for number in 0..<5000 {
@@ -28,7 +28,7 @@ import Testing
         #expect(kept.count == 50)
     }
 
-    @Test func `clients that waited for one fetch count like hits`() {
+    @Test func `clients that waited for one fetch count as hits`() {
         let cache = Cache(memory: 1 << 20)
         for number in 0..<20 { cache.put("awaited \(number)", 2000, popularity: number < 10 ? 5 : 0) }
         for number in 0..<600 { cache.put("cold \(number)", 2000) }
@@ -47,7 +47,7 @@ import Testing
         #expect(cache.store(Sample.response(body: failed), "failed") == .incomplete)
     }
 
-    @Test func `room is made until nothing is left to evict`() {
+    @Test func `a store makes room until nothing is left to evict`() {
         let cache = Cache(memory: 1 << 20) { $0.inUsePercent = 100 }
         for number in 0..<100 { cache.put("k\(number)", 8000) }
         #expect(cache.store.makeRoom(bytes: 500_000))
@@ -58,7 +58,7 @@ import Testing
         #expect(!cache.store.makeRoom(bytes: 2 << 20))
     }
 
-    @Test func `bodies on their way cannot empty the store`() {
+    @Test func `bodies in flight cannot empty the store`() {
         let cache = Cache(memory: 1 << 20) { $0.inUsePercent = 25 }
         for number in 0..<200 { cache.put("k\(number)", 8000) }
         var reserved = 0
@@ -68,7 +68,7 @@ import Testing
         #expect(cache.store.numbers.bytes > 600_000)
     }
 
-    @Test func `an evicted body still being read keeps its bytes in the budget until it is let go`() throws {
+    @Test func `an evicted body still being read keeps its bytes in the budget until its release`() throws {
         let cache = Cache(memory: 1 << 20)
         cache.put("a", 100_000)
         var reader = cache.resource("a")
@@ -80,7 +80,7 @@ import Testing
     }
 
     /// Eviction would free none of their bytes.
-    @Test func `what is read is not evicted, as long as it is read`() throws {
+    @Test func `a response is not evicted while being read`() throws {
         let cache = Cache(memory: 1 << 20) { $0.inUsePercent = 100 }
         for number in 0..<4 { cache.put("read \(number)", 100_000) }
         let bodies = (0..<4).compactMap { cache.resource("read \($0)")?.response(at: 0).looseBody }
@@ -93,7 +93,7 @@ import Testing
         #expect((0..<4).allSatisfy { cache.resource("read \($0)") == nil })
     }
 
-    @Test func `what rests makes room, whatever is read in the fuller shard`() throws {
+    @Test func `evictable responses make room, whatever is pinned in the fuller shard`() throws {
         let cache = Cache(memory: 16 << 20) {
             $0.shards = 2
             $0.inUsePercent = 100
@@ -110,7 +110,7 @@ import Testing
         body.endReading()
     }
 
-    @Test func `what is read counts as in use, stored or not, and rests when it is stored and no longer read`() throws {
+    @Test func `a body being read is pinned, stored or not, and a stored one is evictable afterwards`() throws {
         let cache = Cache(memory: 1 << 20)
         cache.put("a", 100_000)
         let budget = cache.budget
@@ -133,7 +133,7 @@ import Testing
         #expect(budget.used == 0)
     }
 
-    @Test func `a joined body that is read keeps those in use that lend to it`() throws {
+    @Test func `a joined body being read pins the bodies that lend their memory`() throws {
         let cache = Cache(memory: 4 << 20)
         let lenders = try (0..<2).map { _ in try #require(Sample.body(200_000, budget: cache.budget)) }
         let joined = GrowingBody(joining: lenders.map { ($0, 0..<200_000) }, budget: cache.budget)
@@ -152,7 +152,7 @@ import Testing
     }
 
     /// However many slow readers there are of what is stored.
-    @Test func `bodies that are read leave small entries alone, and room for windows`() throws {
+    @Test func `bodies being read leave room for small entries and for windows`() throws {
         let cache = Cache(memory: 16 << 20)
         let (limit, reserve) = (cache.settings.inUseLimit, cache.settings.windowReserve)
         for number in 0..<20 { cache.put("page \(number)", 10_000) }
@@ -177,7 +177,7 @@ import Testing
     }
 
     @Test(arguments: Rounds.seeds(8))
-    func `the budget holds exactly what is stored, after whatever happened`(_ seed: UInt64) throws {
+    func `the budget holds exactly the stored bytes, whatever happened`(_ seed: UInt64) throws {
         var random = SeededGenerator(seed: seed)
         let cache = Cache(memory: 400_000, shards: 1 << (seed % 4))
         for _ in 0..<3000 {
@@ -228,7 +228,7 @@ import Testing
 @Suite struct PackedResponseTests {
     let cache = Cache()
 
-    @Test func `a small response is stored with its key, fields and body as they were`() throws {
+    @Test func `a small response is stored with its key, fields and body unchanged`() throws {
         for size in [0, 1, 700, StoredResponse.packedBody, StoredResponse.packedBody + 1] {
             cache.store(try #require(cache.response(size, of: 0x61, tag: "tag \(size)")), "k\(size)")
             let resource = try #require(cache.resource("k\(size)"))
@@ -247,7 +247,7 @@ import Testing
         }
     }
 
-    @Test func `a small response leaves nothing of what it arrived in`() throws {
+    @Test func `a small response keeps nothing of its receive buffer`() throws {
         cache.put("a", 1000)
         #expect(cache.budget.used == cache.store.bytes)
         #expect(cache.budget.used < 1000 + 500)
@@ -255,7 +255,7 @@ import Testing
         #expect(cache.budget.used == 0)
     }
 
-    @Test func `a small response is freshened, learns to vary and is evicted like any other`() throws {
+    @Test func `a small response is freshened, varies and is evicted like any other`() throws {
         cache.put("a")
         let former = try #require(cache.resource("a")?.response(at: 0))
         let new = Sample.response(body: former.bodyToFollow(), vary: "Accept", request: [("Accept", "x")], tag: "new")

@@ -9,7 +9,7 @@ import Testing
     private let cache = Cache()
 
     @Test(arguments: [0, 100, 2_000, 3_000, 9_000])
-    func `what the head tells is never less than what is stored comes to, packed or not`(_ size: Int) throws {
+    func `the size estimated from the head is never below the stored size, packed or not`(_ size: Int) throws {
         let response = try #require(cache.response(size, vary: "Accept, Origin"))
         let packed = response.packed(under: cache.key("k"))
         let head = response.head
@@ -19,7 +19,7 @@ import Testing
         #expect(response.objectSize == response.objectSize(content: size) && response.objectSize > size)
     }
 
-    @Test func `an announced length beyond all numbers is too large`() {
+    @Test func `an announced length beyond the largest number is too large`() {
         let head = Sample.head([("A", "b")])
         #expect(StoredResponse.mostObjectSize(head.view, content: .max, partOf: nil) == .max)
     }

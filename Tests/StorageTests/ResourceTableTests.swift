@@ -101,7 +101,7 @@ import Testing
         Row(spread: .even, count: 2_000, removals: 0.9), Row(spread: .inHeaps, count: 1_500, removals: 0.5),
         Row(spread: .atTheEnd, count: 600, removals: 0), Row(spread: .atTheEnd, count: 600, removals: 0.5),
     ])
-    func `whatever goes in and out, each is found that is there`(_ row: Row) {
+    func `every entry is found after any insertions and removals`(_ row: Row) {
         var model = Model(row.spread, seed: UInt64(row.count))
         var checks = 0
         for step in 1...row.count {

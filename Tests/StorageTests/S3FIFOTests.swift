@@ -48,13 +48,13 @@ private struct Simulator {
 }
 
 @Suite struct S3FIFOTests {
-    @Test func `what is used once leaves in the order it came`() {
+    @Test func `entries that are used once are evicted in the order of arrival`() {
         var cache = Simulator(capacity: 10)
         for name in 0..<15 { cache.request(name) }
         #expect(cache.evicted == [0, 1, 2, 3, 4])
     }
 
-    @Test func `a scan does not flush what is used`() {
+    @Test func `a scan does not evict used entries`() {
         var cache = Simulator(capacity: 100)
         for _ in 0..<3 { for name in 0..<50 { cache.request(name) } }
         for name in 1000..<10_000 { cache.request(name) }
@@ -74,7 +74,7 @@ private struct Simulator {
         #expect(queues[0] == .main)
     }
 
-    @Test func `what comes back soon after probation goes into the main queue`() {
+    @Test func `an entry that returns soon after probation goes into the main queue`() {
         var cache = Simulator(capacity: 10)
         for name in 0..<11 { cache.request(name) }
         #expect(cache.evicted == [0])
@@ -84,7 +84,7 @@ private struct Simulator {
         #expect(queues[5] == .small)
     }
 
-    @Test func `what is used goes another lap in the main queue for each use`() {
+    @Test func `an entry makes one more lap in the main queue for each use`() {
         var queues = Queues(smallPercent: 10)
         let pages = (0..<4).map { Page($0) }
         for page in pages {
@@ -123,7 +123,7 @@ private struct Simulator {
     }
 
     @Test(arguments: [UInt8(0), 2])
-    func `what is in use is passed over, and goes once it no longer is`(_ frequency: UInt8) {
+    func `a pinned entry is passed over, and is evicted once it is no longer pinned`(_ frequency: UInt8) {
         var queues = Queues(smallPercent: 10)
         let pages = (0..<4).map { Page($0) }
         for page in pages {
@@ -142,7 +142,7 @@ private struct Simulator {
 
     /// The caller holds a lock; what one eviction did not reach, one of the next does.
     @Test(arguments: [UInt8(0), 2])
-    func `an eviction looks at few that are in use, and the next ones go on behind them`(_ frequency: UInt8) {
+    func `an eviction looks at few pinned entries, and the next evictions go on behind them`(_ frequency: UInt8) {
         var queues = Queues(smallPercent: 10)
         let held = (0..<10_000).map { Page($0) }
         for page in held {
@@ -164,7 +164,7 @@ private struct Simulator {
         #expect(tries <= 10_000 / Queues.mostLaps + 2)
     }
 
-    @Test func `an update keeps its place and its bytes are counted anew`() {
+    @Test func `an update keeps an entry's place, and its bytes are counted again`() {
         var queues = Queues(smallPercent: 10)
         let slot = queues.insert(Page(1), hash: 1, size: 10)
         _ = queues.insert(Page(2), hash: 2, size: 10)
@@ -175,7 +175,7 @@ private struct Simulator {
         #expect(queues.bytes == 10)
     }
 
-    @Test func `many uses cannot hold up an eviction`() {
+    @Test func `many uses cannot delay an eviction`() {
         var queues = Queues(smallPercent: 0)
         for name in 0..<10_000 {
             let page = Page(name)
@@ -187,7 +187,7 @@ private struct Simulator {
     }
 
     @Test(arguments: Rounds.seeds(20))
-    func `the queues hold what a list would, whatever comes and goes`(_ seed: UInt64) {
+    func `the queues hold the same entries as a list`(_ seed: UInt64) {
         var random = SeededGenerator(seed: seed)
         var queues = Queues(smallPercent: 10)
         var model: [Int: (page: Page, slot: Queues.Slot, size: Int)] = [:]

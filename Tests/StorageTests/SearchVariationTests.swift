@@ -22,7 +22,7 @@ import Testing
         return String(buffer.copied())
     }
 
-    @Test func `what one URL taught holds for its path, with any query or none, and for no other`() {
+    @Test func `a variation learnt from one URL holds for its path with any query, and for no other path`() {
         #expect(variations.isEmpty)
         let taught = learn("except=()", "http a /p?x=1")
         #expect(!variations.isEmpty)
@@ -59,7 +59,7 @@ import Testing
         #expect(variations.invalidate(Array("http a /none".utf8).span).isEmpty)
     }
 
-    @Test func `the latest counts, and each keeps its number while it is known`() throws {
+    @Test func `the latest variation counts, and each keeps its number while known`() throws {
         let first = try #require(learn("params=(\"a\")", "http a /p"))
         let second = try #require(learn("params=(\"b\")", "http a /p"))
         #expect(latest("http a /p") === second)
@@ -68,7 +68,7 @@ import Testing
         #expect(all("http a /p") == [first.number, second.number])
     }
 
-    @Test func `of a path the last few are known; one that was forgotten gets another number`() throws {
+    @Test func `the last few variations of a path are known, and a forgotten one gets another number`() throws {
         let first = try #require(learn("params=(\"0\")", "http a /p"))
         for name in 1...SearchVariations.mostOfPath { _ = learn("params=(\"\(name)\")", "http a /p") }
         #expect(all("http a /p").count == SearchVariations.mostOfPath)
@@ -76,7 +76,7 @@ import Testing
         #expect(try #require(learn("params=(\"0\")", "http a /p")).number != first.number)
     }
 
-    @Test func `the table is bounded, and what is asked for stays`() {
+    @Test func `the table is bounded, and requested paths stay`() {
         let asked = learn("except=()", "http a /asked")
         let left = learn("except=()", "http a /left")
         for number in 0..<40_000 {
@@ -91,14 +91,14 @@ import Testing
         #expect(known > 5_000 && known < SearchVariations.capacity / 160)
     }
 
-    @Test func `what is too large is not learnt`() {
+    @Test func `a variation that is too large is not learnt`() {
         let names = (0..<100).map { "\"parameter\($0)\"" }.joined(separator: " ")
         #expect(learn("params=(\(names))", "http a /p") == nil)
         #expect(learn("except=()", "http a /" + String(repeating: "p", count: SearchVariations.largest)) == nil)
         #expect(variations.isEmpty)
     }
 
-    @Test func `keys are equal for equivalent URLs of one path, and for no others`() throws {
+    @Test func `equivalent URLs of one path have equal keys, and others do not`() throws {
         let variation = try #require(learn("key-order, params=(\"utm\")", "http a /p"))
         let own = key("http a /p?b=2&a=1&utm=7", variation)
         for same in ["http a /p?a=1&b=2", "http a /p?%61=%31&utm&b=2", "http a /p?&b=2&&a=1&"] {
@@ -115,13 +115,13 @@ import Testing
         #expect(own == "http a /p \(variation.number) a=1&b=2&")
     }
 
-    @Test func `a key under one variation is never one under another`() throws {
+    @Test func `keys under different variations are never equal`() throws {
         let one = try #require(learn("params=(\"a\")", "http a /p"))
         let other = try #require(learn("params=(\"b\")", "http a /p"))
         #expect(key("http a /p?c=1", one) != key("http a /p?c=1", other))
     }
 
-    @Test func `equivalence of keys is that of their URLs`() {
+    @Test func `keys are equivalent if their URLs are`() {
         func areEquivalent(_ left: String, _ right: String, _ rule: String) -> Bool {
             SearchKey.areEquivalent(Array(left.utf8).span, Array(right.utf8).span, under: Self.rule(rule))
         }

@@ -49,7 +49,7 @@ import Testing
         #expect(cache.budget.used == 0)
     }
 
-    @Test func `nothing fetched before an invalidation is found after it`() {
+    @Test func `a response fetched before an invalidation is not found afterwards`() {
         let cache = Cache(memory: 4 << 20, shards: 2)
         let store = cache.store
         // The origin's state: a fetch sees the version of the moment it begins at or a later one.

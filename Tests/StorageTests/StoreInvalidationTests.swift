@@ -39,7 +39,7 @@ import Testing
         #expect(cache.resource("http b /img") != nil)
     }
 
-    @Test func `an invalidated resource keeps what is known about sharing it, a purged one nothing`() throws {
+    @Test func `an invalidated resource keeps its notes about sharing, a purged one keeps none`() throws {
         for key in ["invalidated", "purged"] {
             cache.store(try #require(cache.response(vary: "Accept", tag: key)), key)
             cache.mark(key)

@@ -7,7 +7,7 @@ import Testing
 @Suite struct StoreLookUpTests {
     let cache = Cache()
 
-    @Test func `what is stored is found under its key and no other`() throws {
+    @Test func `a stored response is found under its key and no other`() throws {
         #expect(cache.put("a") == .stored)
         #expect(cache.resource("a")?.responses.map(\.tag) == ["a"])
         #expect(cache.resource("b") == nil)
@@ -26,14 +26,14 @@ import Testing
         #expect(cache.resource("c", collides: true)?.responses.map(\.tag) == ["c"])
     }
 
-    @Test func `the same variant takes the place of the one before`() throws {
+    @Test func `a response replaces the earlier one of the same variant`() throws {
         cache.store(try #require(cache.response(tag: "old")), "a")
         cache.store(try #require(cache.response(tag: "new")), "a")
         #expect(cache.resource("a")?.responses.map(\.tag) == ["new"])
         #expect(cache.store.numbers.responses == 1)
     }
 
-    @Test func `a snapshot does not change under its reader`() throws {
+    @Test func `a snapshot does not change while being read`() throws {
         cache.put("a")
         let snapshot = try #require(cache.resource("a"))
         cache.store.removeAll()
@@ -41,7 +41,7 @@ import Testing
         #expect(cache.resource("a") == nil)
     }
 
-    @Test func `the index holds what a dictionary would`() throws {
+    @Test func `the index finds the same entries as a dictionary`() throws {
         var random = SeededGenerator(ofTest: 7)
         // Few distinct hashes: long probes and many collisions.
         func hash(_ key: String) -> UInt64 {

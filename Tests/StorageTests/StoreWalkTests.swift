@@ -15,14 +15,14 @@ import Testing
         return cache
     }
 
-    @Test func `look-ups do not wait while keys are compared`() {
+    @Test func `look-ups do not wait while a walk compares keys`() {
         let cache = Self.cache()
         // On the same thread: where a lock were held, this would never return.
         let removed = cache.removeAll { cache.store.resource($0) != nil }
         #expect(removed == Self.many && cache.store.numbers.responses == 0 && cache.budget.used == 0)
     }
 
-    @Test func `each key that stays is met once, though the table grows and is rearranged on the way`() {
+    @Test func `each key that stays is visited once, although the table grows and is rearranged meanwhile`() {
         let cache = Self.cache()
         var met: [String: Int] = [:]
         var others = 0
@@ -49,13 +49,13 @@ import Testing
     }
 
     @Test(arguments: [0, 1, 15, 16, 511, 512, 513, 600])
-    func `a table is walked to its end, whatever its size and the length of a stretch`(count: Int) {
+    func `a walk reaches the end of a table, whatever its size and the length of a step`(count: Int) {
         let cache = Cache(memory: 64 << 20, shards: 1)
         for index in 0..<count { cache.put("\(index)") }
         #expect(cache.removeAll { _ in true } == count && cache.store.numbers.resources == 0)
     }
 
-    @Test func `keys whose places wrap around the end of the table are met too`() {
+    @Test func `keys whose places wrap around the end of the table are visited too`() {
         // All in the last place, and so at the beginning.
         var table = ResourceTable()
         for index in 0..<10 {

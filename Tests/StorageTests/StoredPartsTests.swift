@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `another tag or length takes their place`() throws {
+    @Test func `a part with another tag or length replaces the stored parts`() throws {
         store(try part(0..<10))
         store(try part(20..<30, tag: "\"b\"", date: 1_000_001))
         #expect(ranges() == [20..<30])
@@ -100,7 +100,7 @@ import Testing
         #expect(ranges() == [0..<10])
     }
 
-    @Test func `parts with the last gap closed are an ordinary response`() throws {
+    @Test func `parts without a gap become an ordinary response`() throws {
         store(try part(500..<1_000))
         store(try part(0..<500))
         let none = Sample.head([])
@@ -111,7 +111,7 @@ import Testing
         #expect(cache.store.numbers.responses == 1)
     }
 
-    @Test func `where the whole is stored, parts are not; and it takes their place`() throws {
+    @Test func `a full response replaces the parts, and no part is stored beside it`() throws {
         store(try part(0..<10))
         cache.put("k")
         #expect(stored() == nil && cache.resource("k")?.count == 1)
@@ -119,13 +119,13 @@ import Testing
         #expect(cache.store.numbers.responses == 1)
     }
 
-    @Test func `the fields are those of the newest, whichever is stored last`() throws {
+    @Test func `the fields are those of the newest part, whichever is stored last`() throws {
         store(try part(0..<10, date: 1_000_009, responseTime: 9))
         store(try part(20..<30, date: 1_000_001, responseTime: 1))
         #expect(ranges().count == 2 && stored()?.tag == "1000009")
     }
 
-    @Test func `older parts of another tag do not replace what came since`() throws {
+    @Test func `an older part of another tag does not replace newer parts`() throws {
         store(try part(0..<10, tag: "\"b\"", date: 1_000_009, responseTime: 9))
         #expect(try store(part(20..<30, tag: "\"a\"", date: 1_000_001, responseTime: 1), requestTime: 5) == .outdated)
         #expect(ranges() == [0..<10])
@@ -139,13 +139,13 @@ import Testing
         #expect(stored([("Accept", "z")]) == nil)
     }
 
-    @Test func `runs are bounded in number, and the newest stays`() throws {
+    @Test func `the number of runs is bounded, and the newest run stays`() throws {
         for index in 0..<StoredParts.mostRuns { store(try part(index * 20..<index * 20 + 10)) }
         store(try part(901..<902))
         #expect(ranges().count == StoredParts.mostRuns && ranges().last == 901..<902)
     }
 
-    @Test func `parts together are no larger than the largest object`() throws {
+    @Test func `parts together do not exceed the largest object`() throws {
         let cache = Cache { $0.maxObjectSize = 2_000 }
         let parts = StoredPartsTests(cache: cache)
         for index in 0..<6 {
@@ -155,7 +155,7 @@ import Testing
         }
     }
 
-    @Test func `read from end to end they begin anew at the bound`() throws {
+    @Test func `parts read from end to end start again at the size limit`() throws {
         let parts = StoredPartsTests(cache: Cache { $0.maxObjectSize = 2_000 })
         for start in stride(from: 0, to: 6_000, by: 500) {
             #expect(try parts.store(parts.part(start..<start + 500, of: 100_000)) == .stored)
@@ -180,7 +180,7 @@ import Testing
         #expect(stored() == nil)
     }
 
-    @Test func `parts that after their freshening are of the same variant as others take their place`() throws {
+    @Test func `freshened parts replace other parts of the same variant`() throws {
         store(try part(0..<10, vary: [("Accept", "x")]))
         store(try part(20..<30, vary: [("Accept", "y")]))
         let former = try #require(stored([("Accept", "x")]))
@@ -192,14 +192,14 @@ import Testing
         #expect(cache.store.bytes == 0)
     }
 
-    @Test func `that the whole is too large is remembered beside them`() throws {
+    @Test func `the marker of a response too large to store is kept beside the parts`() throws {
         cache.mark("k", .range)
         store(try part(0..<10))
         let now = Moment(monotonic: 0, wall: 0)
         #expect(cache.resource("k")?.advice(at: now, hasAuthorization: false) == .askForPart)
     }
 
-    @Test func `they are evicted like all else, and every byte is given back`() throws {
+    @Test func `parts are evicted like other entries, and every byte is returned`() throws {
         for index in 0..<400 {
             let key = "k\(index)"
             guard cache.store.makeRoom(bytes: 100_000) else { continue }
@@ -213,7 +213,7 @@ import Testing
         #expect(cache.budget.used == 0 && cache.store.bytes == 0)
     }
 
-    @Test func `a crowd of combined and replaced parts leaves no byte behind`() throws {
+    @Test func `many combined and replaced parts leave no byte behind`() throws {
         var generator = SeededGenerator(ofTest: 7)
         for _ in 0..<500 * Rounds.count {
             let start = Int.random(in: 0..<900, using: &generator)
@@ -246,12 +246,12 @@ extension StoredPartsTests {
         #expect(outcomes.contains(.stored))
     }
 
-    @Test func `the ceiling holds where a part is a small whole`() throws {
+    @Test func `the memory limit holds if a part is a small full response`() throws {
         try storeAtTheCeiling({ try part(0..<2_000, of: 2_000) }, after: {})
         try storeAtTheCeiling({ try part(1_000..<2_000, of: 2_000) }, after: { store(try part(0..<1_000, of: 2_000)) })
     }
 
-    @Test func `the ceiling holds where many parts cut what is stored`() throws {
+    @Test func `the memory limit holds if many parts share memory with a stored one`() throws {
         let cuts = try (0..<6).map { try part($0 * 100_000 + 20_000..<$0 * 100_000 + 60_000, of: 1_000_000) }
         let together = cuts.dropFirst().reduce(cuts[0].parts) { parts, cut in
             cut.parts.flatMap { parts?.adding($0.runs[0], length: nil, budget: cache.budget) }
@@ -274,7 +274,7 @@ extension StoredPartsTests {
         #expect(parts.retained < 2 * 5_000)
     }
 
-    @Test func `what overlaps is not held many times over`() throws {
+    @Test func `overlapping bytes are not held several times`() throws {
         for start in 0..<30 { store(try part(start..<start + 100_000, of: 200_000)) }
         let parts = try #require(stored()?.parts)
         #expect(ranges() == [0..<100_029])

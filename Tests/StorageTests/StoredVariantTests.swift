@@ -26,7 +26,7 @@ import Testing
 
     private func answer(_ language: String?) -> String? { response(language)?.tag }
 
-    @Test func `each variant answers the requests it is for`() throws {
+    @Test func `each variant serves the requests that match it`() throws {
         try store("german", language: "de")
         try store("english", language: "en")
         try store("none", language: nil)
@@ -37,7 +37,7 @@ import Testing
         #expect(cache.resource("a")?.count == 3)
     }
 
-    @Test func `a variant is replaced alone`() throws {
+    @Test func `a variant is replaced without the others`() throws {
         try store("german", language: "de")
         try store("english", language: "en")
         try store("newer german", language: "de")
@@ -46,21 +46,21 @@ import Testing
         #expect(cache.resource("a")?.count == 2)
     }
 
-    @Test func `a response without Vary answers only whom no variant answers`() throws {
+    @Test func `a response without Vary serves only requests that match no variant`() throws {
         try store("german", language: "de", date: 1000)
         try store("default", language: nil, vary: nil, date: 2000)
         #expect(answer("de") == "german")
         #expect(answer("fr") == "default")
     }
 
-    @Test func `of several that match the one with the latest Date is taken`() throws {
+    @Test func `of several matching variants, the one with the latest Date is used`() throws {
         try store("newer", language: "de", vary: "Accept-Language, Accept", date: 2000)
         try store("older", language: "de", date: 1000)
         #expect(cache.resource("a")?.responses.map(\.tag) == ["newer", "older"])
         #expect(answer("de") == "newer")
     }
 
-    @Test func `what is encoded without a word in Vary goes first for those who accept it, whatever its date`() throws {
+    @Test func `a coded response without Vary is preferred for requests that accept it, whatever its date`() throws {
         let request = [("Accept-Encoding", "gzip"), ("Accept-Language", "de")]
         for (tag, fields, date) in [
             ("encoded", [("Content-Encoding", "gzip")], 1000), ("german", [("Vary", "Accept-Language")], 3000),
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func `one resource has a bounded number of variants, and never loses the one just stored`() throws {
+    @Test func `a resource has a bounded number of variants, and keeps the one just stored`() throws {
         let few = Self(maxVariants: 64)
         // The newest by their dates come first.
         for number in 0..<100 {
@@ -89,7 +89,7 @@ import Testing
         #expect(few.cache.store.numbers.responses == 64 && few.cache.store.numbers.evictedFromSmall == 36)
     }
 
-    @Test func `what is used stays while hundreds come that nobody asks for again`() throws {
+    @Test func `used variants stay while hundreds are stored that are not requested again`() throws {
         let few = Self(maxVariants: 10)
         for number in 0..<3 { try few.store("hot \(number)", language: "h\(number)") }
         for number in 0..<300 {
@@ -99,7 +99,7 @@ import Testing
         for hot in 0..<3 { #expect(few.answer("h\(hot)") == "hot \(hot)") }
     }
 
-    @Test func `what was used once gives way to what is used now`() throws {
+    @Test func `variants that were used once give way to variants that are used now`() throws {
         let few = Self(maxVariants: 10)
         for number in 0..<10 {
             try few.store("old \(number)", language: "o\(number)")
@@ -114,7 +114,7 @@ import Testing
         for number in 0..<8 { #expect(few.answer("n\(number)") == "new \(number)") }
     }
 
-    @Test func `of so many rules that none is remembered, those used last are kept`() throws {
+    @Test func `of more Vary rules than are remembered, those used last are kept`() throws {
         for number in 0..<20 { try store("\(number)", language: "de", vary: "Accept-Language, x-\(number)") }
         #expect(cache.resource("a")?.count == 8 && cache.resource("a")?.knownVary.count == 8)
         #expect(answer("de") == "19")
@@ -123,7 +123,7 @@ import Testing
         #expect(cache.resource("a")?.count == 7)
     }
 
-    @Test func `a rule by which variants are chosen counts the same among many as among few`() throws {
+    @Test func `a Vary rule matches the same among many variants as among few`() throws {
         for number in 0..<10 {
             try store("\(number)", language: "l\(number)", date: Int64(number))
             if number == 2 { try store("default", language: nil, vary: nil, date: 5000) }
@@ -136,7 +136,7 @@ import Testing
     }
 
     @Test(arguments: [1, 300, 4000])
-    func `the right one of many is found, however long and alike their values are`(_ length: Int) throws {
+    func `the right one of many variants is found, however long and similar their values`(_ length: Int) throws {
         let long = String(repeating: "x", count: length)
         for number in 0..<60 {
             try store("\(number)", language: "\(long)\(number)", date: Int64(number))
@@ -155,7 +155,7 @@ import Testing
         #expect(cache.resource("a")?.responses(matching: asked.view).map(\.tag) == ["7"])
     }
 
-    @Test func `many variants are compared with what the request says once`() throws {
+    @Test func `many variants are compared with a request's values that are written once`() throws {
         let long = String(repeating: "x", count: 2000)
         let asked = Sample.head([("Accept-Language", "\(long)0")])
         for (value, first) in [(long, 2), ("x", 5)] {
@@ -170,7 +170,7 @@ import Testing
         }
     }
 
-    @Test func `by what a resource varies is known while nothing is stored yet`() throws {
+    @Test func `a Vary rule is known before any response is stored`() throws {
         let rule = Sample.rule("Accept-Language")
         cache.learn("a", vary: "Accept-Language")
         #expect(cache.resource("a")?.knownVary == [rule])
@@ -179,7 +179,7 @@ import Testing
         #expect(cache.resource("a")?.knownVary == [rule])
     }
 
-    @Test func `only so many rules of one resource are remembered, the latest first`() throws {
+    @Test func `the number of rules of a resource is limited, the latest first`() throws {
         for number in 0..<20 {
             cache.learn("a", vary: "x-\(number)")
         }

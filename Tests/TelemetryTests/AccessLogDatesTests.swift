@@ -27,7 +27,7 @@ import Testing
         #expect(text(output) == iso)
     }
 
-    @Test func `the remembered second does not outlive itself`() {
+    @Test func `the cached second is not used after its end`() {
         var dates = AccessLogDates(format: .json)
         let output = ByteBuffer(capacity: 64)
         for milliseconds in [1000, 1999, 2000, 1001] as [Int64] { dates.append(milliseconds, to: output) }

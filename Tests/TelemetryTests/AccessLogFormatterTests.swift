@@ -3,7 +3,7 @@ import Testing
 @testable import Telemetry
 
 @Suite struct AccessLogFormatterTests {
-    @Test func `a combined line is what Apache's readers expect, with the cache's part after it`() {
+    @Test func `a combined line has Apache's format, with the fields of the cache behind`() {
         let example = Example {
             $0.record.verdict = .miss
             $0.record.role = .joinedLate
@@ -24,7 +24,7 @@ import Testing
                 """)
     }
 
-    @Test func `what is absent is a dash in a combined line`() {
+    @Test func `a missing value is a dash in a combined line`() {
         let example = Example {
             $0.record = AccessLogRecord(started: 0, duration: 0)
             ($0.client, $0.method, $0.host, $0.target) = ([], [], [], [])
@@ -37,7 +37,7 @@ import Testing
                 """)
     }
 
-    @Test func `a JSON line names every part`() {
+    @Test func `a JSON line names every value`() {
         let example = Example {
             $0.record.verdict = .miss
             $0.record.role = .led
@@ -60,7 +60,7 @@ import Testing
                 """#)
     }
 
-    @Test func `a JSON line leaves out what is absent`() {
+    @Test func `a JSON line omits missing values`() {
         #expect(
             Example().line(.json) == #"""
                 {"time":"2026-11-21T05:16:44.123Z","client":"192.0.2.1","method":"GET","host":"example.org","target":"/a?b=c",\#
@@ -69,7 +69,7 @@ import Testing
                 """#)
     }
 
-    @Test func `in a combined line the detail stands before what says that the line is not whole`() {
+    @Test func `in a combined line, the detail comes before the mark of an aborted response`() {
         let line = Example {
             $0.detail = Array("no-store".utf8)
             $0.record.isAborted = true
@@ -78,7 +78,7 @@ import Testing
     }
 
     @Test(arguments: AccessLogFormat.allCases)
-    func `a text over its limit is clipped and the line says so`(format: AccessLogFormat) {
+    func `a text over its limit is clipped, and the line shows this`(format: AccessLogFormat) {
         let line = Example { $0.target = [UInt8](repeating: UInt8(ascii: "a"), count: 2049) }.line(format)
         #expect(line.contains(String(repeating: "a", count: 2048)))
         #expect(!line.contains(String(repeating: "a", count: 2049)))

@@ -14,7 +14,7 @@ import Testing
         return writer.drain()
     }
 
-    @Test func `the first loss is told at once, those after it together`() {
+    @Test func `the first loss is reported at once, later ones together`() {
         var losses = AccessLogLosses()
         let start = ContinuousClock.now
         losses.add(report(lost: 2))
@@ -31,7 +31,7 @@ import Testing
         #expect(losses.take(at: start + AccessLogLosses.interval * 5) == nil)
     }
 
-    @Test func `what is not told yet is told at the end`() {
+    @Test func `losses not yet reported are reported at the end`() {
         var losses = AccessLogLosses()
         let start = ContinuousClock.now
         #expect(losses.take(at: start, isLast: true) == nil)

@@ -17,7 +17,7 @@ private final class Tally: Sendable {
         }
     }
 
-    @Test func `a drain writes what every loop handed over, in the order it was appended`() {
+    @Test func `a drain writes the records of every loop in the order of appending`() {
         let queues = [AccessLogQueue(), AccessLogQueue()]
         let loops = queues.map { LogLoop($0) }
         let sink = MemorySink()
@@ -39,7 +39,7 @@ private final class Tally: Sendable {
         #expect(sink.lines.count == 1000)
     }
 
-    @Test func `while a batch waits the next one fills, drops, counts, and goes on after the drain`() {
+    @Test func `while a batch waits, the next one fills, drops and counts, and goes on after the drain`() {
         let queue = AccessLogQueue(capacity: 4096)
         let loop = LogLoop(queue)
         let sink = MemorySink()
@@ -65,7 +65,7 @@ private final class Tally: Sendable {
         #expect(Self.numbers(sink.lines) == Array(0...kept) + [200])
     }
 
-    @Test func `what a loop leaves at its end is taken in any case, in order`() {
+    @Test func `the records that a loop leaves at its end are always taken, in order`() {
         let queue = AccessLogQueue(capacity: 4096)
         let loop = LogLoop(queue)
         for number in 0..<4 {
@@ -80,7 +80,7 @@ private final class Tally: Sendable {
         #expect(Self.numbers(sink.lines) == [0, 1, 2, 3])
     }
 
-    @Test func `a loop that is as fast as the sink keeps neither the others nor a reopening waiting`() {
+    @Test func `a loop as fast as the sink delays neither the others nor a reopening`() {
         let queues = [AccessLogQueue(), AccessLogQueue()]
         let loops = queues.map { LogLoop($0) }
         let sink = MemorySink()
@@ -146,7 +146,7 @@ private final class Tally: Sendable {
         #expect(sink.reopenings == 1)
     }
 
-    @Test func `a file that takes a torn one's place begins with a whole line`() {
+    @Test func `a file that replaces one with a torn line begins with a whole line`() {
         let (queue, sink) = (AccessLogQueue(capacity: 1 << 16), MemorySink())
         let loop = LogLoop(queue)
         let status = AccessLogStatus()
@@ -165,7 +165,7 @@ private final class Tally: Sendable {
         #expect(String(decoding: sink.bytes, as: UTF8.self) == Example().line(.json))
     }
 
-    @Test func `a failed reopening is reported and the old file goes on`() {
+    @Test func `a failed reopening is reported, and the old file is used further`() {
         let queue = AccessLogQueue()
         let loop = LogLoop(queue)
         let sink = MemorySink()
@@ -181,7 +181,7 @@ private final class Tally: Sendable {
         #expect(sink.lines.count == 1)
     }
 
-    @Test func `loops and writer at work at once lose no line and tear none`() async {
+    @Test func `simultaneous loops and writer lose no line and tear none`() async {
         let loops = 3, each = 4000
         let queues = (0..<loops).map { _ in AccessLogQueue(capacity: 8 << 20) }
         let finished = Tally()

@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func `a snapshot stays as it was while recording goes on`() {
+    @Test func `a snapshot does not change while recording goes on`() {
         let recorder = LatencyRecorder()
         recorder.record(.hit, firstByte: 1000, total: 2000)
         let before = recorder.snapshot()
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(arguments: [0, 1, 999, 1_500_000, 3_600_000_000_000, UInt64.max])
-    func `no duration is too short or too long to be counted`(nanoseconds: UInt64) {
+    func `every duration is counted, however short or long`(nanoseconds: UInt64) {
         let recorder = LatencyRecorder()
         recorder.record(.pass, firstByte: nanoseconds, total: nanoseconds)
         let distribution = recorder.snapshot()[.total, .pass]
@@ -49,7 +49,7 @@ import Testing
         #expect(distribution.count(upTo: .max) == 1)
     }
 
-    @Test func `counts up to a duration are right within one per cent of it`() {
+    @Test func `the count up to a duration is right within one per cent of the duration`() {
         let recorder = LatencyRecorder()
         for step in 1...1000 as ClosedRange<UInt64> { recorder.record(.hit, firstByte: 0, total: step * 1_000_000) }
         let distribution = recorder.snapshot()[.total, .hit]
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func `every duration is counted in the bucket that its length belongs to`() {
+    @Test func `every duration is counted in the bucket for its length`() {
         // Around each power of two, where the buckets change their width.
         for exponent in 10..<41 as Range<UInt64> {
             for value in [1 << exponent - 1, 1 << exponent, 1 << exponent + 1 << (exponent - 2) + 1025] as [UInt64] {

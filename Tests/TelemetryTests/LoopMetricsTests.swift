@@ -5,7 +5,7 @@ import Testing
 @testable import Telemetry
 
 @Suite struct LoopMetricsTests {
-    @Test func `every counter has a slot of its own`() {
+    @Test func `every counter has its own slot`() {
         #expect(Counter.allCases.map(\.slot) == Array(0..<Counter.allCases.count))
         #expect(Counter.allCases.count <= CounterCells<Counter>.capacity)
         #expect(UpstreamCounter.allCases.map(\.slot) == Array(0..<UpstreamCounter.allCases.count))
@@ -72,7 +72,7 @@ import Testing
         #expect(sum[upstream: "three"][.fetches] == 0)
     }
 
-    @Test func `an upstream that stays goes on counting, and one that goes is forgotten`() {
+    @Test func `an upstream that stays keeps its counts, and one that goes is forgotten`() {
         let loop = LoopMetrics()
         loop.change(toUpstreams: ["stays", "goes"])
         let (stays, goes) = (loop.upstream("stays"), loop.upstream("goes"))
@@ -91,7 +91,7 @@ import Testing
         #expect(values[upstream: "goes"][.fetches] == 0)
     }
 
-    @Test func `open connections are opened less closed, never below zero`() {
+    @Test func `open connections are the opened ones less the closed ones, never below zero`() {
         let loop = LoopMetrics()
         loop.add(.clientConnectionsOpened, 5)
         loop.add(.clientConnectionsClosed, 2)
@@ -100,7 +100,7 @@ import Testing
         #expect(loop.read().clientConnectionsOpen == 0)
     }
 
-    @Test func `a reader at work at the same time sees counters that only grow, and all in the end`() async {
+    @Test func `a simultaneous reader sees counters that only grow, and all counts at the end`() async {
         let loop = LoopMetrics()
         let rounds: UInt64 = 20_000
         await withTaskGroup(of: Void.self) { group in

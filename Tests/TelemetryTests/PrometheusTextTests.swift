@@ -82,7 +82,7 @@ import Testing
         #expect(page.contains("coalesced_malformed_requests_total 7000036\n"))
     }
 
-    @Test func `what is counted for an upstream stands beside its name, what is refused beside none`() {
+    @Test func `counters of an upstream have its name as a label, and refusals have none`() {
         let loop = LoopMetrics()
         loop.change(toUpstreams: ["b", "a"])
         for (index, counter) in UpstreamCounter.allCases.enumerated() {
@@ -117,7 +117,7 @@ import Testing
         #expect(lines("upstream_retries") == samples("upstream_retries", [""], from: 26))
     }
 
-    @Test func `what is measured of an upstream is a histogram beside its name`() {
+    @Test func `durations of an upstream are a histogram with its name as a label`() {
         let loops = [LoopMetrics(), LoopMetrics()]
         for loop in loops { loop.change(toUpstreams: ["a", "b"]) }
         loops[0].upstream("a").add(.firstByte, 100_000)
@@ -133,7 +133,7 @@ import Testing
         ] { #expect(page.contains("\ncoalesced_upstream_\(line)\n"), "\(line)") }
     }
 
-    @Test func `no metric is announced twice and every sample follows its announcement`() {
+    @Test func `no metric is declared twice, and every sample follows its declaration`() {
         let families =
             LoopMetrics().read().families(upstreams: ["one"]) + LatencySnapshot().families()
             + AccessLogStatus().families()

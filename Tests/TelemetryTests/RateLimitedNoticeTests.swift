@@ -5,7 +5,7 @@ import Testing
 @Suite struct RateLimitedNoticeTests {
     enum Kind { case malformed, refused }
 
-    @Test func `so many are written an interval, and the next tells how many were not`() {
+    @Test func `each interval has a limited number of notices, and the next gives the number suppressed`() {
         var notices = RateLimitedNotice<Kind>(limit: 2, interval: 100)
         let decisions = [0, 1, 2, 99, 100, 101, 102, 250].map { notices.admit(.malformed, at: 1000 + $0) }
         #expect(
@@ -16,13 +16,13 @@ import Testing
             ])
     }
 
-    @Test func `one kind does not use up another's share`() {
+    @Test func `one kind of notice does not use up the limit of another`() {
         var notices = RateLimitedNotice<Kind>(limit: 1, interval: 100)
         let decisions = [Kind.malformed, .refused, .malformed, .refused].map { notices.admit($0, at: 0) }
         #expect(decisions == [.write(suppressed: 0), .write(suppressed: 0), .suppress, .suppress])
     }
 
-    @Test func `what was suppressed is told though no more come, and only once`() {
+    @Test func `suppressed notices are reported even if no more come, and only once`() {
         var notices = RateLimitedNotice<Kind>(limit: 1, interval: 100)
         for _ in 0..<5 { _ = notices.admit(.malformed, at: 0) }
         let early = notices.takeSuppressed(at: 99)
@@ -35,7 +35,7 @@ import Testing
         #expect(next == .write(suppressed: 0))
     }
 
-    @Test func `a clock that steps back neither traps nor opens the gate`() {
+    @Test func `a clock that steps back neither traps nor lifts the limit`() {
         var notices = RateLimitedNotice<Kind>(limit: 1, interval: 100)
         let first = notices.admit(.malformed, at: 1000)
         let second = notices.admit(.malformed, at: 10)

@@ -29,7 +29,7 @@ import Testing
         #expect(String(validating: output.span.indices.map { output.span[$0] }, as: UTF8.self) != nil)
     }
 
-    @Test func `UTF-8 is told from other bytes exactly as the standard library does`() {
+    @Test func `UTF-8 is recognised exactly as by the standard library`() {
         // Every pair of bytes behind every kind of leading byte, and whether the whole is well-formed.
         for lead in [0x41, 0x80, 0xC1, 0xC2, 0xE0, 0xE1, 0xED, 0xEE, 0xF0, 0xF1, 0xF4, 0xF5] as [UInt8] {
             for second in UInt8.min...UInt8.max {
@@ -63,7 +63,7 @@ import Testing
         #expect(text(output) == word)
     }
 
-    @Test func `a byte is escaped wherever it stands`() {
+    @Test func `a byte is escaped at every place`() {
         for length in 1...20 {
             for position in 0..<length {
                 for byte in UInt8.min...UInt8.max {

@@ -76,7 +76,7 @@ struct AttemptsTests {
     ]
 
     @Test(arguments: rows)
-    func `a request goes out again only where that does no harm`(row: Row) {
+    func `a request is sent again only if that does no harm`(row: Row) {
         var attempts = Self.attempts(row)
         for (server, (ending, expected)) in row.story.enumerated() {
             let next = attempts.next(after: ending, at: server)
@@ -84,34 +84,34 @@ struct AttemptsTests {
         }
     }
 
-    @Test func `those that were asked in vain are known, so that each is asked once`() {
+    @Test func `the servers that were tried are known, so that each is tried once`() {
         var attempts = Self.attempts(Row(method: .get, servers: 4, story: []))
         var known: [[Int]] = []
         for (server, ending) in [(2, Attempts.Ending.notConnected), (3, Self.unsent), (0, .notConnected), (3, .closed)]
         {
             let next = attempts.next(after: ending, at: server)
             #expect(next != .giveUp)
-            known.append(attempts.askedInVain)
+            known.append(attempts.triedServers)
         }
         #expect(known == [[2], [2], [2, 0], [2, 0, 3]])
     }
 
-    @Test func `the first whose queue was full is the one that is waited for, once`() {
+    @Test func `the first server whose queue was full is waited for, once`() {
         var attempts = Self.attempts(Row(method: .get, servers: 3, story: []))
         let next = [
             attempts.next(after: .notConnected, at: 1), attempts.next(after: .queueIsFull, at: 2),
             attempts.next(after: .queueIsFull, at: 0),
         ]
-        #expect(next == [.nextServer, .nextServer, .waitForRoom] && attempts.askedInVain == [1, 0])
+        #expect(next == [.nextServer, .nextServer, .waitForRoom] && attempts.triedServers == [1, 0])
         // While it was waited for an idle connection there was free, but dead: not to those that were asked.
         let again = attempts.next(after: Self.unsent, at: 2)
-        #expect(again == .again && attempts.askedInVain == [1, 0])
+        #expect(again == .again && attempts.triedServers == [1, 0])
         let end = attempts.next(after: .notConnected, at: 2)
         #expect(end == .giveUp)
     }
 
     @Test(arguments: [(Attempts.Ending.notConnected, true), (unsent, false), (dead, false), (.closed, false)])
-    func `after a closed connection only a new one will do`(ending: Attempts.Ending, mayUseIdle: Bool) {
+    func `after a closed connection only a new one is used`(ending: Attempts.Ending, mayUseIdle: Bool) {
         var attempts = Self.attempts(Row(method: .get, story: []))
         #expect(attempts.mayUseIdle)
         let next = attempts.next(after: ending, at: 0)

@@ -16,7 +16,7 @@ import Testing
 
     private func requests(_ asker: Asker) -> [Int] { asker.servers[0].connections.map(\.requests.count) }
 
-    @Test func `what is one's own goes over one connection, and what is another's over others`() throws {
+    @Test func `an owner's requests go over one connection, and another's over others`() throws {
         let asker = try Asker([Self.challenge + Self.answer + Self.answer, Self.answer + Self.answer, Self.answer])
         let (one, other) = (BoundConnections(), BoundConnections())
         _ = asker.ask(asker.exchange(owner: one))
@@ -33,13 +33,13 @@ import Testing
         other.close()
     }
 
-    @Test func `one that was asked for credentials is closed where nobody owns it`() throws {
+    @Test func `a connection with a challenge for credentials is closed if it has no owner`() throws {
         let asker = try Asker([Self.challenge, Self.answer])
         #expect(asker.ask(asker.exchange()) == ["head 401", "body no", "end"])
         #expect(asker.metrics.read().upstreamConnectionsOpen == 0)
     }
 
-    @Test func `they end with their owner, one in use after its exchange`() throws {
+    @Test func `bound connections end with their owner, one in use after its exchange`() throws {
         let asker = try Asker([Self.answer + [.request(), .pause] + Self.answer.dropFirst()], [Self.answer])
         let owner = BoundConnections()
         _ = asker.ask(asker.exchange(owner: owner))
@@ -55,7 +55,7 @@ import Testing
         owner.close()
     }
 
-    @Test func `an idle one ends with its owner, and with the pool that goes away after its next exchange`() throws {
+    @Test func `an idle bound connection is closed after the next exchange if its pool retires`() throws {
         let asker = try Asker([Self.answer + Self.answer], [Self.answer])
         let owner = BoundConnections()
         _ = asker.ask(asker.exchange(owner: owner))

@@ -13,7 +13,7 @@ import Testing
     private static let answer: [ScriptedServer.Step] = [.request(), .send(ok)]
     private let answered = ["head 200", "body ok", "end"]
 
-    @Test func `what the server sends is reported in its order`() throws {
+    @Test func `the messages of a server are reported in order`() throws {
         let asker = try Asker([
             [
                 .request(),
@@ -37,7 +37,7 @@ import Testing
         return settings
     }
 
-    @Test func `a Unix socket whose queue is full is tried again until it has room`() throws {
+    @Test func `a Unix socket whose queue is full is tried again until there is room`() throws {
         let asker = try Asker { [path] in $0.servers = [.unix(path: path)] }
         // It accepts once the loop runs.
         let server = try ScriptedServer(on: asker.loop, [[.pause], Self.answer], at: .unix(path: path), small)
@@ -47,7 +47,7 @@ import Testing
         #expect(server.requests == ["GET / HTTP/1.1\r\n\r\n"] && !first.isClosed)
     }
 
-    @Test func `one whose queue stays full is given up in time`() throws {
+    @Test func `a Unix socket whose queue stays full is given up at the timeout`() throws {
         let asker = try Asker { [path] in
             $0.servers = [.unix(path: path)]
             $0.connectTimeout = .milliseconds(120)
@@ -59,7 +59,7 @@ import Testing
         withExtendedLifetime((server, first)) {}
     }
 
-    @Test func `nobody waits at a full one while another server takes the request`() throws {
+    @Test func `an exchange does not wait for a full server while another takes the request`() throws {
         let asker = try Asker([Self.answer]) { [path] in $0.servers.insert(.unix(path: path), at: 0) }
         let server = try UnixListener(path, small)
         let first = try Socket(connectingTo: .unix(path: path), on: asker.loop)
@@ -70,7 +70,7 @@ import Testing
         withExtendedLifetime((server, first)) {}
     }
 
-    @Test func `where no other takes it, it waits for a full one`() throws {
+    @Test func `an exchange waits for a full server if no other takes the request`() throws {
         let asker = try Asker { [path] in $0.servers = [.unix(path: path), .unix(path: path + ".none")] }
         let server = try ScriptedServer(on: asker.loop, [[.pause], Self.answer], at: .unix(path: path), small)
         let first = try Socket(connectingTo: .unix(path: path), on: asker.loop)
@@ -79,7 +79,7 @@ import Testing
         #expect(server.requests == ["GET / HTTP/1.1\r\n\r\n"] && !first.isClosed)
     }
 
-    @Test func `what is wrong with a Unix socket is told with what it takes`() {
+    @Test func `an error of a Unix socket is reported with its remedy`() {
         func detail(_ code: Int32, _ address: SocketAddress) -> String {
             UpstreamError(cannotConnectTo: address, SystemError(.connect, code: code)).detail
         }
@@ -111,11 +111,9 @@ import Testing
         Dead(method: .post, isRepeated: false),
         Dead(method: .put, content: .length, isRepeated: false),
     ])
-    func
-        `an idle connection that is closed under a request costs no more than a new one, where the request may be sent twice`(
-            row: Dead
-        ) throws
-    {
+    func `a repeatable request is sent once more if its idle connection closes`(
+        row: Dead
+    ) throws {
         let asker = try Asker([Self.answer + [.request(), .close], Self.answer])
         #expect(asker.ask(asker.exchange()) == answered)
         let exchange = asker.exchange(row.method, content: row.content)
@@ -130,7 +128,7 @@ import Testing
         Dead(method: .get, isRepeated: true), Dead(method: .post, isRepeated: true),
         Dead(method: .post, content: .length, isRepeated: false),
     ])
-    func `a 408 that passed a request on its way has it repeated, if it has no content`(row: Dead) throws {
+    func `a request without content is repeated after a 408 that crossed it`(row: Dead) throws {
         let timedOut = "HTTP/1.1 408 Request Timeout\r\nConnection: close\r\nContent-Length: 0\r\n\r\n"
         let asker = try Asker([Self.answer + [.request(), .send(timedOut), .close], Self.answer])
         #expect(asker.ask(asker.exchange()) == answered)
@@ -140,7 +138,7 @@ import Testing
     }
 
     @Test(arguments: [(HTTPSemantics.Method.get, true), (.delete, false), (.post, false)])
-    func `when a new connection is closed the next server is asked, if the request is safe`(
+    func `a safe request goes to the next server if its new connection is closed`(
         method: HTTPSemantics.Method, isRepeated: Bool
     ) throws {
         let asker = try Asker([[.request(), .close]], [Self.answer])
@@ -156,14 +154,14 @@ import Testing
     }
 
     @Test(arguments: [HTTPSemantics.Method.get, .post])
-    func `a server that takes no connection is passed over`(method: HTTPSemantics.Method) throws {
+    func `a server that accepts no connection is passed over`(method: HTTPSemantics.Method) throws {
         let asker = try Asker([], [Self.answer])
         asker.servers[0].close()
         #expect(asker.ask(asker.exchange(method)) == answered)
         #expect(asker.counted(.retries) == 0)
     }
 
-    @Test func `where no server takes a connection the exchange fails`() throws {
+    @Test func `an exchange fails if no server accepts a connection`() throws {
         let asker = try Asker([], [])
         asker.servers.forEach { $0.close() }
         #expect(asker.ask(asker.exchange()) == ["failed connect"])
@@ -179,13 +177,13 @@ import Testing
         ("HTTP/1.1 200", ["failed closed"]),
         ("nonsense\r\n\r\n", ["failed head"]),
     ])
-    func `a response that breaks off is not reported as whole`(response: String, expected: [String]) throws {
+    func `a response that breaks off is not reported as complete`(response: String, expected: [String]) throws {
         let asker = try Asker([[.request(), .send(response), .close]], [Self.answer])
         #expect(asker.ask(asker.exchange()) == expected)
         #expect(asker.servers[0].requests.count == 1)
     }
 
-    @Test func `after a pause the rest comes when it is asked for`() throws {
+    @Test func `after a pause, the rest of the response is reported on request`() throws {
         let asker = try Asker([Self.answer])
         asker.intake = { _ in .takenAndFull }
         let exchange = asker.exchange()
@@ -196,7 +194,7 @@ import Testing
         #expect(asker.events == answered)
     }
 
-    @Test func `what was refused is offered again`() throws {
+    @Test func `refused bytes are offered again`() throws {
         let asker = try Asker([Self.answer])
         asker.intake = { $0 == "ok" ? .refused(after: 1) : .taken }
         let exchange = asker.exchange()
@@ -225,7 +223,7 @@ import Testing
         #expect((longest <= 16 << 10) == isShort, "\(longest)")
     }
 
-    @Test func `after its cancelling nothing is reported, and the connection is closed`() throws {
+    @Test func `after cancellation nothing is reported, and the connection is closed`() throws {
         let asker = try Asker([[.request(), .pause, .send(Self.ok)]])
         let exchange = asker.exchange()
         exchange.start()
@@ -239,7 +237,7 @@ import Testing
         #expect(asker.metrics.read().upstreamConnectionsOpen == 0)
     }
 
-    @Test func `content that comes before the connection goes out after the head, chunked`() throws {
+    @Test func `content that comes before the connection is sent after the head, chunked`() throws {
         let content = "3\r\nabc\r\n2\r\nde\r\n0\r\n\r\n"
         let asker = try Asker([[.request(content: content.utf8.count), .send(Self.ok)]])
         let exchange = asker.exchange(.post, content: .chunked)
@@ -254,7 +252,7 @@ import Testing
         #expect(asker.servers[0].requests == ["POST / HTTP/1.1\r\n\r\n" + content])
     }
 
-    @Test func `no more content than is held is taken before the connection is there`() throws {
+    @Test func `before the connection, no more content is taken than is held`() throws {
         let asker = try Asker([[.request(content: 8 << 10), .send(Self.ok)]])
         let exchange = asker.exchange(.put, content: .length)
         exchange.start()
@@ -266,7 +264,7 @@ import Testing
         #expect(asker.events == ["takes content"] + answered)
     }
 
-    @Test func `a switch of protocols hands the connection over, if it was asked for`() throws {
+    @Test func `a 101 hands the connection over, if an upgrade was requested`() throws {
         let switching: [ScriptedServer.Step] = [
             .request(), .send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: echo\r\n\r\n"),
         ]

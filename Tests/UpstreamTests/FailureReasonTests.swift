@@ -14,7 +14,7 @@ import Testing
             .idleTimeIsUp, .cutOff, .resetInBody, .requestNotTaken, .headLate, .bodyStalled,
         ]
 
-    @Test func `each reason is a sentence of its own in ASCII, and its name is a word that the log does not clip`() {
+    @Test func `each reason has its own sentence in ASCII, and a name that the log does not clip`() {
         for reason in Self.reasons {
             let text = "\(reason.explanation)"
             #expect(text.hasSuffix(".") && text.utf8.allSatisfy { $0 >= 0x20 && $0 < 0x7f }, "\(text)")

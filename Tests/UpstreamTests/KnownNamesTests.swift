@@ -22,12 +22,12 @@ import Testing
         }
     }
 
-    @Test func `an address that was denied does not come back when nobody can be asked`() {
+    @Test func `an address that was denied does not come back when no name server answers`() {
         let outcomes = self.outcomes([found, .failure(.timedOut), .failure(.notFound), .failure(.timedOut)])
         #expect(outcomes == [.success([address]), .success([address]), .failure(.notFound), .failure(.timedOut)])
     }
 
-    @Test func `a denial from before all was forgotten does not undo a later answer`() {
+    @Test func `a denial from before a reset does not undo a later answer`() {
         var names = KnownNames()
         names.forget(at: 1)
         _ = names.settle(found, of: server, asked: 1, at: 1, longest: longest)
@@ -40,11 +40,9 @@ import Testing
         arguments: [
             (nil, 30), (0, 1), (500, 1), (5_000, 5), (30_000, 30), (86_400_000, 30),
         ] as [(milliseconds: Int64?, seconds: Int64)])
-    func
-        `an answer holds from when it came, for as long as the name servers say, between a second and what the operator says`(
-            milliseconds: Int64?, seconds: Int64
-        )
-    {
+    func `an answer holds for its time to live, from a second to the operator's limit`(
+        milliseconds: Int64?, seconds: Int64
+    ) {
         var names = KnownNames()
         let answer = Resolver.Found([address], timeToLive: milliseconds.map { $0 * 1_000_000 })
         _ = names.settle(.success(answer), of: server, asked: 0, at: 1_000, longest: longest)
@@ -53,7 +51,7 @@ import Testing
         #expect(names.knowledge(of: server, at: after) == .unknown)
     }
 
-    @Test func `where no name server answers, old addresses are used, and asked for now and then, by one request`() {
+    @Test func `without a name server, old addresses are used, and one request asks again now and then`() {
         var names = KnownNames()
         _ = names.settle(found, of: server, asked: 0, at: 0, longest: longest)
         #expect(names.knowledge(of: server, at: 40 * second) == .unknown)
@@ -69,7 +67,7 @@ import Testing
         #expect(names.knowledge(of: server, at: 59 * second) == .fresh([address]))
     }
 
-    @Test func `but not for ever`() {
+    @Test func `old addresses are not used for ever`() {
         var names = KnownNames()
         let day = NameTimes.longestStale
         _ = names.settle(found, of: server, asked: 0, at: 0, longest: longest)

@@ -57,7 +57,7 @@ import Testing
         return (descriptor, UInt16(bigEndian: address.sin_port))
     }
 
-    @Test func `an answer from before all was forgotten is for who asked, and for nobody later`() throws {
+    @Test func `an answer from before a reset is for the request that asked, and for no later one`() throws {
         var answers: [[SocketAddress]?] = []
         try onLoop { loop, resolver, write in
             let names = NameResolution()
@@ -75,7 +75,7 @@ import Testing
         #expect(answers == [[address(7)], [address(8)]])
     }
 
-    @Test func `what was known holds where nobody can be asked`() throws {
+    @Test func `known addresses are used when no name server answers`() throws {
         var answers: [[SocketAddress]?] = []
         let told = Guarded<[NameNews]>([])
         try onLoop { loop, resolver, write in
@@ -100,7 +100,7 @@ import Testing
     }
 
     /// From then on it holds: `KnownNamesTests`.
-    @Test func `an answer has the time when it came, not that of the question`() throws {
+    @Test func `an answer has the time of its arrival, not that of the question`() throws {
         var asked: Int64 = .max
         let came = Guarded<Int64?>(nil)
         try onLoop { loop, resolver, _ in

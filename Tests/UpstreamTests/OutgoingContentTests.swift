@@ -5,7 +5,7 @@ import Testing
 
 @Suite struct OutgoingContentTests {
     @Test(arguments: [UpstreamRequest.Content.length, .chunked])
-    func `what is reserved for content covers its memory, and is given back with it`(
+    func `a reservation for content covers its memory, and is returned with the content`(
         _ framing: UpstreamRequest.Content
     ) {
         let budget = MemoryBudget(limit: 1 << 20)

@@ -110,7 +110,7 @@ import Testing
             "what follows a response is not read", "\(ok)Content-Length: 1\r\n\r\naHTTP/1.1",
             "head 200, body a, end, kept, 8 left"),
     ])
-    func `a response, read to its end`(_ row: Row) { hold(row) }
+    func `a response is read to its end`(_ row: Row) { hold(row) }
 
     @Test(arguments: [
         Row("before anything", "", "beforeHead"),
@@ -124,7 +124,7 @@ import Testing
             "head 200, body ab, truncated"),
         Row("in the trailers", "\(ok)Transfer-Encoding: chunked\r\n\r\n0\r\nX-Sum: 7\r\n", "head 200, truncated"),
     ])
-    func `a connection that ends early`(_ row: Row) { hold(row) }
+    func `a connection that ends early is reported`(_ row: Row) { hold(row) }
 
     @Test(arguments: [
         Row("no HTTP", "SSH-2.0\r\n", "error malformed-status-line"),
@@ -142,7 +142,7 @@ import Testing
             "a chunk longer than it says", "\(ok)Transfer-Encoding: chunked\r\n\r\n1\r\nab\r\n",
             "head 200, body a, error chunk-end-missing"),
     ])
-    func `bytes that are no response`(_ row: Row) { hold(row) }
+    func `bytes that are no response are reported`(_ row: Row) { hold(row) }
 
     private func hold(_ row: Row) {
         for piece in [1, 7, .max / 2] {
@@ -158,7 +158,7 @@ import Testing
             ("HTTP/1.1 304 Not Modified\r\n\r\n", ""),
             ("HTTP/1.1 101 Switching Protocols\r\nUpgrade: a\r\n\r\nabc", "abc"),
         ] as [(String, String?)])
-    func `a head comes with the content that is there whole, and a 101 with all that follows`(
+    func `a head comes with content that has arrived whole, and a 101 with all bytes that follow`(
         _ input: String, _ expected: String?
     ) throws {
         var reader = ResponseReader(maxHeadSize: 200)

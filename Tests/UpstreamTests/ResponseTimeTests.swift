@@ -16,7 +16,7 @@ import Testing
         return (durations.count, durations.sum)
     }
 
-    @Test func `heads are counted by class of status as they came, interim ones too`() throws {
+    @Test func `heads are counted by class of status as they arrive, interim ones too`() throws {
         let asker = try Asker([
             [.request(), .send("HTTP/1.1 103 Early Hints\r\n\r\nHTTP/1.1 103 Early Hints\r\n\r\n"), Self.answer],
             [.request(), .send("HTTP/1.1 101 Switching Protocols\r\nUpgrade: x\r\nConnection: upgrade\r\n\r\n")],
@@ -38,7 +38,7 @@ import Testing
         #expect(measured(asker, .firstByte).count == 2, "of final ones")
     }
 
-    @Test func `a connection is measured once, its responses each`() throws {
+    @Test func `a connection is measured once, and each of its responses`() throws {
         let asker = try Asker([[.request(), Self.answer, .request(), Self.answer]])
         for _ in 1...2 { #expect(asker.ask(asker.exchange()) == answered) }
         #expect(measured(asker, .connect).count == 1 && measured(asker, .firstByte).count == 2)
@@ -51,7 +51,7 @@ import Testing
         #expect(measured(asker, .connect).count == 0 && measured(asker, .firstByte).count == 0)
     }
 
-    @Test func `the time to the first byte is what the server takes from the request to its head`() throws {
+    @Test func `the time to the first byte runs from the request to the head`() throws {
         let asker = try Asker([[.request(), .pause, Self.answer]])
         asker.servers[0].onEvent = { connection in
             asker.loop.schedule(after: 60_000_000) { connection.goOn() }
@@ -61,7 +61,7 @@ import Testing
         #expect(measured(asker, .firstByte).sum >= 50_000_000)
     }
 
-    @Test func `an answer before all of the request was sent kept nobody waiting`() throws {
+    @Test func `a response before the whole request was sent has a time of zero`() throws {
         let asker = try Asker([[.request(), Self.answer]])
         #expect(asker.ask(asker.exchange(.post, content: .length)) == answered)
         #expect(measured(asker, .firstByte) == (1, 0))

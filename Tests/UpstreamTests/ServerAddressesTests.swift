@@ -24,13 +24,13 @@ import Testing
         (0..<count).map { _ in addresses.next(at: now)?.address }
     }
 
-    @Test func `they are used in turn, the families alternating, and each loop begins with another`() {
+    @Test func `addresses are used in turn with alternating families, and each loop begins with another`() {
         var some = addresses(ipv4(1), ipv4(2), ipv6(1), startingAt: 1)
         let seen = turns(4, of: &some)
         #expect(seen == [ipv6(1), ipv4(2), ipv4(1), ipv6(1)])
     }
 
-    @Test func `where there is one, or only the machine's own two, there is nothing to choose`() {
+    @Test func `a single address, or the two of the loopback, leaves no choice`() {
         let loopback: SocketAddress = .ipv4(.loopback, port: 80)
         for var some in [
             addresses(), addresses(ipv4(1)), addresses(loopback, .ipv6(.loopback, port: 80)),
@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test
-    func `one that takes no connection is left alone at once, until the cool-down is over and one request tries it`() {
+    func `an unreachable address is not used until its cool-down is over and one request tries it`() {
         var some = addresses(ipv4(1), ipv4(2))
         let isNews = some.failed(ipv4(1), isCertain: true, at: 10)
         let isNewsAgain = some.failed(ipv4(1), isCertain: true, at: 20)
@@ -61,7 +61,7 @@ import Testing
         #expect(isBack && Set(after) == [ipv4(1), ipv4(2)])
     }
 
-    @Test func `one whose exchanges fail is left alone after so many in a row`() {
+    @Test func `an address whose exchanges fail is not used after a number of failures in a row`() {
         var some = addresses(ipv4(1), ipv4(2))
         let first = some.failed(ipv4(1), isCertain: false, at: 0)
         _ = some.succeeded(ipv4(1), at: 1)
@@ -70,14 +70,14 @@ import Testing
         #expect([first, second, third] == [false, false, true])
     }
 
-    @Test func `a request tries all from its turn on, those that are left alone last`() {
+    @Test func `a request tries all addresses from its turn on, the failing ones last`() {
         var some = addresses(ipv4(1), ipv4(2), ipv4(3), ipv4(4))
         _ = some.failed(ipv4(4), isCertain: true, at: 0)
         #expect(some.order(from: ipv4(3), at: 1) == [ipv4(3), ipv4(1), ipv4(2), ipv4(4)])
         #expect(some.order(from: ipv4(3), at: 100) == [ipv4(3), ipv4(4), ipv4(1), ipv4(2)])
     }
 
-    @Test func `when the name has others, those that stay keep their turn, and what is known of them`() {
+    @Test func `addresses that stay when a name changes keep their turn and their state`() {
         var some = addresses(ipv4(1), ipv4(2), ipv4(3))
         _ = some.failed(ipv4(3), isCertain: true, at: 0)
         _ = turns(1, of: &some, at: 1)

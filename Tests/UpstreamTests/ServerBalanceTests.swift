@@ -104,7 +104,7 @@ import Testing
             "rather asks one that is left alone than one of those twice", maxFailures: 1,
             .failed(2, at: 0), .pick(at: 1, 0), .pickBesides([0], at: 1, 1), .pickBesides([0, 1], at: 1, 2)),
     ])
-    func `the server asked next`(_ transcript: Transcript) {
+    func `the next server is the one in the table`(_ transcript: Transcript) {
         var balance = ServerBalance(
             servers: transcript.servers, maxFailures: transcript.maxFailures, cooldown: Self.cooldown)
         for (step, event) in transcript.events.enumerated() {
@@ -127,13 +127,13 @@ import Testing
     }
 
     @Test(arguments: [(0, [0, 1, 2, 0]), (2, [2, 0, 1, 2]), (4, [1, 2, 0, 1])])
-    func `the first of them is given, and the others follow in turn`(first: Int, expected: [Int]) {
+    func `the balance begins with the given server, and the others follow in turn`(first: Int, expected: [Int]) {
         var balance = ServerBalance(servers: 3, startingAt: first, maxFailures: 1, cooldown: Self.cooldown)
         let picked = (0..<4).map { _ in balance.pick(at: 0).server }
         #expect(picked == expected)
     }
 
-    @Test func `that one is left alone is news once, until it is back`() {
+    @Test func `a server's failure is news once, until the server is back`() {
         var balance = ServerBalance(servers: 2, maxFailures: 2, cooldown: Self.cooldown)
         let news = [
             balance.failed(0, at: 0), balance.failed(0, at: 1), balance.failed(0, at: 2), balance.succeeded(0, at: 2),
@@ -143,7 +143,7 @@ import Testing
         #expect(news == [false, true, false, true, false, false, false, false, true])
     }
 
-    @Test func `what is told of a server: up, failing since, up since`() {
+    @Test func `a server's state is up, failing since, or up since`() {
         var balance = ServerBalance(servers: 2, maxFailures: 2, cooldown: Self.cooldown)
         var told = [balance.state(of: 1, at: 0)]
         _ = balance.failed(1, at: 5)

@@ -11,13 +11,13 @@ import Testing
         patience.trusted(saysTime: saysTime)
     }
 
-    @Test func `of a server that nothing is known of a second is trusted, or what it says`() {
+    @Test func `an unknown server's connection is trusted for a second, or for the stated time`() {
         let patience = ServerPatience()
         #expect(Self.trusted(patience) == Self.second)
         #expect(Self.trusted(patience, saysTime: true) == .max)
     }
 
-    @Test func `half of what connections lasted is trusted, and never less than at first while none was closed`() {
+    @Test func `half of the observed time is trusted, and at least the initial time until a close`() {
         var patience = ServerPatience()
         patience.noteOpen(after: Self.second / 2)
         #expect(Self.trusted(patience) == Self.second)
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `half of the shortest time after which one was closed is trusted, whatever the server says`(_ saysTime: Bool) {
+    func `half of the shortest time until a close is trusted, whatever the server states`(_ saysTime: Bool) {
         var patience = ServerPatience()
         for time in [2_900, 2_000, 2_400] as [Int64] { patience.noteClosed(after: time * Self.millisecond) }
         patience.noteOpen(after: 2_800 * Self.millisecond)
@@ -35,9 +35,7 @@ import Testing
     }
 
     @Test
-    func
-        `a server that looks at its clock now and then is believed by its shortest time, however often others last longer`()
-    {
+    func `a server that closes at intervals is trusted for half of its shortest time`() {
         var patience = ServerPatience()
         for _ in 1...20 {
             for time in [500, 1_400, 1_300, 700, 1_490, 900] as [Int64] {
@@ -48,7 +46,7 @@ import Testing
     }
 
     @Test
-    func `a server under which even a trusted connection ended reads no second request, until enough others last`() {
+    func `a server that ended a trusted connection gets no second request until enough others last`() {
         var patience = ServerPatience()
         patience.noteClosed(after: 20 * Self.millisecond, metRequest: true)
         #expect(Self.trusted(patience) == 10 * Self.millisecond)
@@ -65,7 +63,7 @@ import Testing
         #expect(Self.trusted(patience) == Self.second)
     }
 
-    @Test func `a server that was started anew is trusted again when enough connections have lasted longer`() {
+    @Test func `a restarted server is trusted again when enough connections have lasted longer`() {
         var patience = ServerPatience()
         patience.noteClosed(after: 5 * Self.second)
         // It goes down, and closes what is open, however old that is.
@@ -80,7 +78,7 @@ import Testing
         #expect(Self.trusted(patience) == 2_500 * Self.millisecond)
     }
 
-    @Test func `of a server that closes none any more what its connections last is trusted again`() {
+    @Test func `a server that closes no more connections is trusted for as long as they last`() {
         var patience = ServerPatience()
         patience.noteClosed(after: 40 * Self.millisecond)
         for _ in 1...ServerPatience.enoughToDoubt { patience.noteOpen(after: 30 * Self.second) }

@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func `no more connections are kept than there may be`() throws {
+    @Test func `no more connections are kept than permitted`() throws {
         let asker = try Asker([Self.answer, Self.answer]) { $0.maxIdleConnections = 1 }
         askTwice(asker)
         #expect(idle(asker) == [1])
@@ -41,7 +41,7 @@ import Testing
         #expect(asker.servers[0].connections.map(\.requests.count).sorted() == [1, 2])
     }
 
-    @Test func `servers are asked in turn, each on its own connections`() throws {
+    @Test func `servers are used in turn, each on its own connections`() throws {
         let twice = Self.answer + Self.answer
         let asker = try Asker([twice], [twice])
         for _ in 1...4 { _ = asker.ask(asker.exchange()) }
@@ -55,7 +55,7 @@ import Testing
         "HTTP/1.0 200 OK\r\nContent-Length: 2\r\n\r\nok",
         "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok and more",
     ])
-    func `a connection that is over, or not to be trusted, is not kept`(response: String) throws {
+    func `a connection that has ended or is not trusted is not kept`(response: String) throws {
         let asker = try Asker([[.request(), .send(response)]])
         #expect(asker.ask(asker.exchange()).last == "end")
         #expect(idle(asker) == [0])
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(arguments: [[ScriptedServer.Step.close], [.send("HTTP/1.1 408 Request Timeout\r\n\r\n")]])
-    func `an idle connection that is closed, or speaks, is forgotten`(end: [ScriptedServer.Step]) throws {
+    func `an idle connection that is closed, or sends bytes, is forgotten`(end: [ScriptedServer.Step]) throws {
         let asker = try Asker([Self.answer + [.pause] + end, Self.answer])
         _ = asker.ask(asker.exchange())
         #expect(idle(asker) == [1])
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test(arguments: ["timeout=0", "timeout=5, max=0"])
-    func `a connection on which its server waits for nothing more is not kept`(says: String) throws {
+    func `a connection whose server permits no more requests is not kept`(says: String) throws {
         let asker = try Asker([
             [.request(), .send("HTTP/1.1 200 OK\r\nKeep-Alive: \(says)\r\nContent-Length: 2\r\n\r\nok")]
         ])
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test(arguments: ["HTTP/1.1 200 OK\r\n", "HTTP/1.0 200 OK\r\nConnection: keep-alive\r\n"])
-    func `a connection is closed before the time is over that its server says`(start: String) throws {
+    func `a connection is closed before the time that its server states is over`(start: String) throws {
         let asker = try Asker([[.request(), .send("\(start)Keep-Alive: timeout=1\r\nContent-Length: 2\r\n\r\nok")]])
         #expect(asker.ask(asker.exchange()).last == "end")
         let kept = asker.loop.now
@@ -95,8 +95,7 @@ import Testing
     }
 
     @Test
-    func
-        `a request that cannot be sent twice takes no connection that was idle for longer than others were when they were closed`()
+    func `a request that cannot be sent twice takes no connection that has been idle for too long`()
         throws
     {
         let asker = try Asker([Self.answer + [.pause, .close], Self.answer, Self.answer + Self.answer])
@@ -116,7 +115,7 @@ import Testing
         #expect(asker.servers[0].connections.count == 3)
     }
 
-    @Test func `where all requests are such, those that are not sent on a connection find out that it lasts`() throws {
+    @Test func `idle connections that unsafe requests may not use prove how long they last`() throws {
         let (first, others) = (Self.answer + [.pause, .close], Self.answer + Self.answer + Self.answer)
         let asker = try Asker([first] + Array(repeating: others, count: 20))
         _ = asker.ask(asker.exchange(.post))
@@ -130,7 +129,7 @@ import Testing
         #expect(asker.servers[0].connections.count == 1 + ServerPatience.enoughToDoubt + 1)
     }
 
-    @Test func `a pool that is going away closes its connections, those in use after their exchange`() throws {
+    @Test func `a closing pool closes its connections, those in use after their exchange`() throws {
         let asker = try Asker([Self.answer, [.request(), .pause] + Self.answer.dropFirst()])
         let (first, second) = (asker.exchange(), asker.exchange())
         first.start()

@@ -32,7 +32,7 @@ import YAML
         ("a: &n [1, 2]\nb: *n\n", "{a@1:1=[1@1:8 2@1:11] b@2:1=[1@1:8 2@1:11]}"),
         ("--- !!map {a: !!int 1}\n", "{a@1:12=1@1:15}"),
     ])
-    func `nodes know where they begin`(text: String, tree: String) { #expect(outcome(text) == tree) }
+    func `nodes have their position`(text: String, tree: String) { #expect(outcome(text) == tree) }
 
     @Test(arguments: [
         ("a: *b\n", "1:4 found undefined alias"),
@@ -41,10 +41,10 @@ import YAML
         ("a: ü\u{1}\n", "1:5 control characters are not allowed"),
         (String(repeating: "[", count: 100_000), "1:65 found more than 64 levels of lists and mappings"),
     ])
-    func `a mistake has its place`(text: String, mistake: String) { #expect(outcome(text) == mistake) }
+    func `a mistake has its position`(text: String, mistake: String) { #expect(outcome(text) == mistake) }
 
     // Ten lines would stand for ten thousand million values.
-    @Test func `aliases of aliases do not multiply without bound`() {
+    @Test func `aliases of aliases are bounded`() {
         let lines = (1...10).map { "l\($0): &l\($0) [" + String(repeating: "*l\($0 - 1), ", count: 10) + "]" }
         #expect(outcome("l0: &l0 x\n" + lines.joined(separator: "\n")).hasSuffix("found more than 1000000 values"))
     }

@@ -23,14 +23,14 @@ public struct ResponseFacts: Sendable, Equatable {
         @inlinable public static var allowsAuthorized: Self { Self(rawValue: 1 << 9) }
         /// The directives come from a targeted field (RFC 9213).
         @inlinable public static var isTargeted: Self { Self(rawValue: 1 << 10) }
-        /// While it arrives, the response is shared only among requests that match (`CachingPolicy.areAlike`): it has
+        /// While it arrives, the response is shared only among requests that match (`CachingPolicy.matchForSharing`): it has
         /// no lifetime in which any request could get it, and no directive by which its origin allows sharing. Its
         /// origin may rely on caches not sharing such responses, and the response may depend on a session or on a
         /// request field.
         @inlinable public static var separatesRequests: Self { Self(rawValue: 1 << 11) }
         /// `separatesRequests` holds and the fetching request was personal: the stored copy is only used after a
         /// validation by entity tag.
-        @inlinable public static var isOfSession: Self { Self(rawValue: 1 << 12) }
+        @inlinable public static var isPersonal: Self { Self(rawValue: 1 << 12) }
         /// The origin has since sent a different response, which was not stored in place of this one: this one is never
         /// served stale. Unlike `mustRevalidate`, this is not the origin's directive: later requests may share the next
         /// response.
@@ -174,11 +174,11 @@ public struct ResponseFacts: Sendable, Equatable {
     /// identify the user.
     var hasValidator: Bool {
         !flags.isDisjoint(with: [.hasStrongETag, .hasWeakETag])
-            || (contains(.hasLastModified) && !contains(.isOfSession))
+            || (contains(.hasLastModified) && !contains(.isPersonal))
     }
 
     /// Whether the response is never served stale, even if other rules permit it.
-    var forbidsStale: Bool { !flags.isDisjoint(with: [.mustRevalidate, .isOfSession, .isSuperseded]) }
+    var forbidsStale: Bool { !flags.isDisjoint(with: [.mustRevalidate, .isPersonal, .isSuperseded]) }
 
     /// Seconds (RFC 9111 §4.2.3, current_age), counted on the monotonic clock only.
     @inlinable
@@ -192,13 +192,13 @@ public struct ResponseFacts: Sendable, Equatable {
             : -Int64(DeltaSeconds.saturating((now.monotonic &- freshUntil) / 1_000_000_000))
     }
 
-    /// Sets `isOfSession` if the fetching request belonged to a session, so that its response may differ from all
+    /// Sets `isPersonal` if the fetching request belonged to a session, so that its response may differ from all
     /// others; only if no directive allows sharing the response.
-    /// - Parameter isOfSession: evaluated only if the result depends on it.
-    public mutating func keep(toSession isOfSession: @autoclosure () -> Bool) {
+    /// - Parameter isPersonal: evaluated only if the result depends on it.
+    public mutating func keep(toSession isPersonal: @autoclosure () -> Bool) {
         // A response that may not be stored needs no flag; with `must-understand`, `no-store` is ignored (§5.2.2.3).
-        if contains(.separatesRequests), !contains(.noStore) || contains(.mustUnderstand), isOfSession() {
-            flags.insert(.isOfSession)
+        if contains(.separatesRequests), !contains(.noStore) || contains(.mustUnderstand), isPersonal() {
+            flags.insert(.isPersonal)
         }
     }
 

@@ -16,7 +16,7 @@ extension ResponseFacts {
     /// Whether this stale response may be sent instead of the failure. Sources: RFC 9111 §4.2.4, §5.2.2; RFC 5861 §4.
     ///
     /// `must-revalidate` and its kind, `no-cache` and an invalidation forbid it under all circumstances. So do
-    /// `isOfSession`, `isSuperseded` and a client's `no-cache`. The client's `max-age` and `min-fresh` do not:
+    /// `isPersonal`, `isSuperseded` and a client's `no-cache`. The client's `max-age` and `min-fresh` do not:
     /// `stale-if-error` holds "regardless of other freshness information".
     public func mayServeStale(
         on failure: OriginFailure, for request: RequestDirectives, at now: Moment, policy: CachingPolicy

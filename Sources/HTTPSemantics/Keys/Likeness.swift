@@ -10,7 +10,7 @@ import Bytes
 extension CachingPolicy {
     /// Whether `one` and `other` have the same distinguishing lines in the same order: names in any case, values byte
     /// for byte. In `Accept-Encoding`, an equal set of codings suffices. Does not allocate.
-    public func areAlike(_ one: FieldView, _ other: FieldView) -> Bool {
+    public func matchForSharing(_ one: FieldView, _ other: FieldView) -> Bool {
         var (own, others) = (TellingLines(one), TellingLines(other))
         while true {
             let (line, counterpart) = (own.next(under: self), others.next(under: self))
@@ -26,7 +26,7 @@ extension CachingPolicy {
     /// Whether a request has distinguishing lines that most visitors of a page do not share: any but `Accept`,
     /// `Accept-Language` and `Accept-Encoding`. If so, the caller should remember that other requests may get another
     /// response.
-    public func isPeculiar(_ request: FieldView) -> Bool {
+    public func isPersonalized(_ request: FieldView) -> Bool {
         var lines = TellingLines(request)
         while let line = lines.next(under: self) {
             let field = request.lines[line].field

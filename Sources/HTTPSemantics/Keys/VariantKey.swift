@@ -26,7 +26,7 @@ public struct VariantKey: Sendable {
         bytes = buffer.copied()
     }
 
-    /// The key under `rule` for requests that also match for sharing (`CachingPolicy.areAlike`); `nil` if no line
+    /// The key under `rule` for requests that also match for sharing (`CachingPolicy.matchForSharing`); `nil` if no line
     /// distinguishes this request from others. Only fetches have such a key, never stored responses.
     public init?(_ fields: FieldView, under rule: VaryRule, tellingApartBy policy: borrowing CachingPolicy) {
         let buffer = ByteBuffer(capacity: 512)

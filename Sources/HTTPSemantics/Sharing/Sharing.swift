@@ -5,7 +5,7 @@ public enum NotSharedReason: Sendable, Hashable {
     case noCache
     /// The response is stale from the start, and must then not be used without a validation (RFC 9111 §5.2.2.2).
     case mustRevalidate
-    /// The response is only for requests that match the one that fetched it (`CachingPolicy.areAlike`).
+    /// The response is only for requests that match the one that fetched it (`CachingPolicy.matchForSharing`).
     case unlike
     /// A part of the representation, requested by one client.
     case range
@@ -86,13 +86,13 @@ extension ResponseFacts {
 
     /// Whether each request needs a validation of its own: the response can never be fresh, and must not be used stale.
     /// False once the origin has sent a different response, which all waiting requests may share.
-    public var isNeverForTwo: Bool {
+    public var requiresValidationPerRequest: Bool {
         !contains(.isSuperseded) && (contains(.noCache) || (lifetime == 0 && contains(.mustRevalidate)))
     }
 
     /// Whether a request with these directives at `now` may join the response while it still arrives and has no
     /// lifetime of its own: the response is not known to be stale, but has an age (RFC 9111 §5.2.1).
-    public func suitsLateJoiner(with request: RequestDirectives, at now: Moment) -> Bool {
+    public func mayServeLateJoiner(with request: RequestDirectives, at now: Moment) -> Bool {
         !request.noCache && request.minFresh == 0 && age(at: now) <= request.maxAge
     }
 }

@@ -120,6 +120,6 @@ extension ResponseFacts {
             status: stored.status, fields: head, requestTime: requestTime, responseTime: responseTime, policy: policy,
             age: Freshness.ageValue(of: update)
         )
-        keep(toSession: stored.contains(.isOfSession))
+        keep(toSession: stored.contains(.isPersonal))
     }
 }

@@ -34,7 +34,7 @@ public struct ValidationRequest {
         lastModified = nil
         // §4.3.1: the date only if it identifies one response; unchanged, since the origin may compare it literally. A
         // date does not identify the user of a session's response, and some origins use it even beside a tag.
-        if byDate, candidates == 1, facts.contains(.hasLastModified), !facts.contains(.isOfSession),
+        if byDate, candidates == 1, facts.contains(.hasLastModified), !facts.contains(.isPersonal),
             let value = stored.firstValue(of: .lastModified)
         {
             lastModified = ByteBuffer(capacity: value.count)

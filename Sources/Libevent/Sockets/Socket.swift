@@ -75,7 +75,7 @@ import Glibc
 
     /// The turn of this socket in the `SocketBatch` to which it was added. It may have been closed meanwhile.
     /// - Parameter isShared: whether the batch has other sockets, so that output may wait for its end.
-    open func batchCame(isShared: Bool) {}
+    open func batchIsReady(isShared: Bool) {}
 
     /// All sockets of the batch have had their turn, and this one left no output.
     open func batchEnded() {}

@@ -8,7 +8,7 @@ public import Bytes
 ///
 /// ```
 /// recv recv recv …              each socket's `readable`, which calls `add`
-/// batchCame batchCame …         no system calls, as far as those can wait
+/// batchIsReady batchIsReady …         no system calls, as far as those can wait
 /// send batchEnded send …        the bytes that each left in `output`
 /// ```
 ///
@@ -50,7 +50,7 @@ public import Bytes
 
     deinit { members.use { for index in $0.indices { unsafe $0[index].socket.release() } } }
 
-    /// Adds `socket`, which has been read; it waits for `batchCame`. It may be closed by then, but stays alive.
+    /// Adds `socket`, which has been read; it waits for `batchIsReady`. It may be closed by then, but stays alive.
     public func add(_ socket: Socket) {
         let count = members.use { members in
             members.append(unsafe Member(socket: .passRetained(socket)))
@@ -79,7 +79,7 @@ public import Bytes
         let first = output.count
         var start = first
         for index in due.indices {
-            unsafe due[index].socket._withUnsafeGuaranteedRef { $0.batchCame(isShared: isShared) }
+            unsafe due[index].socket._withUnsafeGuaranteedRef { $0.batchIsReady(isShared: isShared) }
             let end = output.count
             if end > start { due[index].share = start..<end }
             start = end

@@ -9,7 +9,7 @@ final class ResponseForwarding: Sendable {
     let cacheStatus: CacheStatusWriter?
     /// The added fields of a hit: all of them, or all up to the seconds of its `Cache-Status`.
     private let hitText: ByteSlice
-    private let tellsTimeToLive: Bool
+    private let sendsTimeToLive: Bool
 
     init(via: ByteSlice, cacheStatus: CacheStatusWriter?) {
         self.via = via
@@ -18,13 +18,13 @@ final class ResponseForwarding: Sendable {
         text.append(via)
         cacheStatus?.writeHitStart(to: text)
         hitText = text.copied()
-        tellsTimeToLive = cacheStatus != nil
+        sendsTimeToLive = cacheStatus != nil
     }
 
     /// Appends `Via` and `Cache-Status` for a fresh hit. `timeToLive` in seconds.
     func appendHit(timeToLive: UInt32, to buffer: ByteBuffer) {
         buffer.append(hitText)
-        guard tellsTimeToLive else { return }
+        guard sendsTimeToLive else { return }
         buffer.append(decimal: UInt64(timeToLive))
         buffer.append("\r\n")
     }

@@ -110,7 +110,7 @@ final class ClientConnections {
         var maySearch = true
         while true {
             while let (candidate, until) = idle.next() {
-                if let connection = connections[candidate], connection.idleUntil == until, connection.giveWay() {
+                if let connection = connections[candidate], connection.idleUntil == until, connection.closeIfIdle() {
                     return true
                 }
             }
@@ -126,7 +126,8 @@ final class ClientConnections {
         let client = TurnedAwayClient(adopting: descriptor, on: context.loop)
         let buffer = ByteBuffer(capacity: 512)
         let content = context.loopSettings.errors.write(
-            OwnAnswer(.serviceUnavailable, "Too many connections; try again in a moment."), to: nil, .http11, nil,
+            SyntheticResponse(.serviceUnavailable, "Too many connections; try again in a moment."), to: nil, .http11,
+            nil,
             upstream: nil, persists: false, date: context.loop.wallClockSeconds, into: buffer)
         var sent = 0
         _ = Delivery(head: buffer, content, framing: .sized).pump(on: client, context.gatherList, sent: &sent)

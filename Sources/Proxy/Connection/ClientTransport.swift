@@ -276,16 +276,16 @@ class ClientTransport: Socket {
     /// Makes room for another client, if this one is idle: closes, unless a request has arrived in the meantime, which
     /// is answered now, without waiting for a batch.
     /// - Returns: whether the connection is closed.
-    final func giveWay() -> Bool {
+    final func closeIfIdle() -> Bool {
         guard idleUntil != nil else { return phase == .closed }
         let before = requestCount
-        takeWhatCame()
+        takeArrivedBytes()
         if idleUntil != nil, requestCount == before { end() }
         return phase == .closed
     }
 
     /// Answers requests that have arrived already: left unread, they would turn a close into a reset.
-    final func takeWhatCame() {
+    final func takeArrivedBytes() {
         if phase == .reading, receive() { bytesCame() }
     }
 

@@ -108,7 +108,7 @@ extension HTTP1Connection {
             case .ready(let hit):
                 send(hit, from: start, to: parser.head, parser.view(in: buffer.span))
                 return .answered(headLength: length)
-            case .nothingFresh(let route): known = route
+            case .needsTransaction(let route): known = route
             case .undecided: known = nil
             }
             return .unanswered(
@@ -126,7 +126,7 @@ extension HTTP1Connection {
     private func beginTransaction(_ head: RequestHead, _ fields: HeadBlock, on route: Route?) {
         beginServing()
         let request: ClientRequest
-        do throws(OwnAnswer) {
+        do throws(SyntheticResponse) {
             switch try context.admit(
                 head, fields, on: route, isFromTrustedProxy: isTrustedProxy, isBound: isBound)
             {
@@ -163,12 +163,12 @@ extension HTTP1Connection {
     func refuse(_ error: MessageSyntaxError) {
         context.metrics.add(.malformedRequests)
         context.notices.malformed(error, from: peer)
-        answerInstead(OwnAnswer(error))
+        answerInstead(SyntheticResponse(error))
     }
 
     /// Sends a response made by this proxy in place of the current transaction, or to a request without a transaction.
     /// The connection closes after it.
-    func answerInstead(_ answer: OwnAnswer) {
+    func answerInstead(_ answer: SyntheticResponse) {
         keepsAlive = false
         // `firstByteSent` still holds the time of the previous response.
         if phase == .reading { firstByteSent = 0 }
@@ -188,7 +188,8 @@ extension HTTP1Connection {
     ///     known.
     ///   - route: `nil` for a refusal.
     private func respondWithoutTransaction(
-        _ answer: OwnAnswer, _ verdict: Verdict, to head: RequestHead?, _ fields: HeadBlock?, on route: Route? = nil,
+        _ answer: SyntheticResponse, _ verdict: Verdict, to head: RequestHead?, _ fields: HeadBlock?,
+        on route: Route? = nil,
         method: Method? = nil
     ) {
         let buffer = ByteBuffer(capacity: 512)

@@ -27,7 +27,7 @@ final class HTTP1Connection: HTTP1Responses {
         if phase == .reading, let input { serve(input) } else { giveBackContextIfUnused() }
     }
 
-    override func batchCame(isShared: Bool) {
+    override func batchIsReady(isShared: Bool) {
         guard phase == .reading, let input else { return }
         serve(input, waits: isShared)
     }
@@ -44,14 +44,14 @@ final class HTTP1Connection: HTTP1Responses {
 
     private func timeOut(_ explanation: StaticString) {
         context.notices.timeout(peer)
-        answerInstead(OwnAnswer(.requestTimeout, explanation))
+        answerInstead(SyntheticResponse(.requestTimeout, explanation))
     }
 
     /// The program ends: the connection takes no request after the current one. A connection without a request waits
     /// only shortly for its first.
     override func drain() {
         keepsAlive = false
-        takeWhatCame()
+        takeArrivedBytes()
         // A partly received head still has `head-timeout` to become complete.
         guard phase == .reading, input?.hasBegunHead != true else { return }
         // A client that has had a response knows that a persistent connection may close at any time, and retries its

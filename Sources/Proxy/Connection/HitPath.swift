@@ -22,7 +22,7 @@ final class HitPath {
         case undecided
         /// No stored response can be sent without a transaction. `Worker.keys` still holds the request's key; this is
         /// its route.
-        case nothingFresh(Route)
+        case needsTransaction(Route)
     }
 
     /// A response to be written now.
@@ -99,7 +99,7 @@ final class HitPath {
         let isTrusted = client.isTrustedProxy && trustsProxies
         keys.write(head, fields, ClientScheme(of: fields, isFromTrustedProxy: isTrusted), route)
         if let hit = answerWritten(head, fields, on: route, of: client) { return hit }
-        guard !variations.isEmpty else { return .nothingFresh(route) }
+        guard !variations.isEmpty else { return .needsTransaction(route) }
         return answerEquivalent(head, fields, on: route, of: client) ?? .undecided
     }
 

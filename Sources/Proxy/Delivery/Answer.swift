@@ -235,7 +235,7 @@ struct Answer: Sendable {
     ) {
         let framing = framing(for: version)
         writeStart(to: buffer, framing)
-        if provenance.tellsAge {
+        if provenance.sendsAge {
             buffer.appendField("Age", UInt64(response.facts.age(at: now)))
         }
         forwarding.append(to: buffer, provenance, persists: persists && framing != .untilClose, version: version)

@@ -21,7 +21,7 @@ struct ErrorResponses: Sendable {
     ///   - provenance: `nil` for a request that was never looked up: its response has no `Cache-Status`.
     ///   - upstream: the failure, if the answer reports one.
     func write(
-        _ answer: OwnAnswer, to method: Method?, _ version: HTTPVersion, _ provenance: Provenance?,
+        _ answer: SyntheticResponse, to method: Method?, _ version: HTTPVersion, _ provenance: Provenance?,
         upstream: UpstreamError?, persists: Bool, date: Int64, into buffer: ByteBuffer
     ) -> Delivery.Sources {
         let status = answer.status

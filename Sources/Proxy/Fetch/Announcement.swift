@@ -29,7 +29,7 @@ struct Announcement {
     func announce(_ fetched: FetchedResponse, by operation: FetchOperation, keepsWhole: Bool) -> Bool {
         let (response, sharing) = (fetched.response, fetched.sharing)
         let separates = response.facts.contains(.separatesRequests)
-        let isRemembered = separates && sharing.isForSeveral && tellsOthersApart(operation)
+        let isRemembered = separates && sharing.isForSeveral && distinguishesRequests(operation)
         // A status that concerns one request says nothing of how the requests for its key are told apart.
         let hasAlias = sharing.isForSeveral || !response.facts.status.concernsRequest
         if hasAlias {
@@ -51,7 +51,7 @@ struct Announcement {
 
     /// Sets the markers for later requests, after the response of a fetch that is for its leader alone.
     func announceAlone(_ fetched: FetchedResponse) {
-        if plan.learnsForOthers(than: request) {
+        if plan.recordsResultForOthers(than: request) {
             rememberIfUnshareable(fetched.response, fetched.sharing)
             noteTooLarge(fetched)
         }
@@ -121,7 +121,9 @@ struct Announcement {
 
     /// Whether to remember that the response goes only to requests that match the leader's. No marker is set if no
     /// other request has joined so far and the leader's request is like that of most visitors.
-    func tellsOthersApart(_ operation: FetchOperation) -> Bool { operation.wasJoinedByUnlike || request.isPeculiar }
+    func distinguishesRequests(_ operation: FetchOperation) -> Bool {
+        operation.wasJoinedByNonmatching || request.isPersonalized
+    }
 
     /// Requests that do not match shall not wait for one another again.
     func rememberSeparation() {
@@ -132,7 +134,9 @@ struct Announcement {
 extension FetchPlan {
     /// Whether the fetch is for its leader alone only because coalescing is off. It sends the same request as all
     /// others would have sent, so its result is worth remembering for them.
-    func learnsForOthers(than request: ClientRequest) -> Bool { !isShared && !isPass && !request.route.isCoalesced }
+    func recordsResultForOthers(than request: ClientRequest) -> Bool {
+        !isShared && !isPass && !request.route.isCoalesced
+    }
 }
 
 extension FetchOperation {

@@ -121,7 +121,7 @@ struct ArrivingBody {
             flow = .full
             return .done(.takenAndFull)
         case .noMemory:
-            let (taken, isFull) = body.appendWhatFits(bytes, takingPieces: takesPieces)
+            let (taken, isFull) = body.appendPartially(bytes, takingPieces: takesPieces)
             received += taken
             if isFull {
                 // The remaining bytes wait for the readers, and hold up no fetch in the memory line.

@@ -15,7 +15,7 @@ extension Fetch: ExchangeHandler {
         leader?.fetch(self, received: interim)
         // An interim response that sets a cookie, or answers a request with credentials or fields of its own, goes to
         // the leader only: which clients may share the final response is not yet known.
-        if plan.isShared, !head.fields.contains(.setCookie), !request.hasAuthorization, !request.isPeculiar {
+        if plan.isShared, !head.fields.contains(.setCookie), !request.hasAuthorization, !request.isPersonalized {
             share(interim: interim)
         }
     }
@@ -110,7 +110,7 @@ extension Fetch: ExchangeHandler {
             if handOutIfInMemory() { return }
             enter(.awaitingMemory)
             waitForMemory()
-            decideWhetherToGoOn()
+            decideContinuation()
         }
     }
 
@@ -151,7 +151,7 @@ extension Fetch: ExchangeHandler {
             if hasAlias { placement.noteFoundByOtherKey() }
             if !isWhole { operation.pinBeginning(of: fetched, until: context.shared.callbacks) }
         }
-        decideWhetherToGoOn()
+        decideContinuation()
     }
 
     /// Closes the operation after an invalidation that could not find it: one of the response's own key before the
@@ -165,10 +165,10 @@ extension Fetch: ExchangeHandler {
 
     /// Decides whether the fetch continues without clients. The head tells: the response must be storable, and its body
     /// must not be one that may never end.
-    private func decideWhetherToGoOn() {
+    private func decideContinuation() {
         // A fetch that carries a request's content needs its client until that is complete.
-        setMayGoOn(
-            unattended: arriving.willBeStored && !request.hasContent && !(isIncremental && arriving.length == nil)
+        setContinues(
+            withoutClients: arriving.willBeStored && !request.hasContent && !(isIncremental && arriving.length == nil)
                 && (plan.isRefresh || context.settings.coalescing.whenLastLeaves == .finish))
     }
 
@@ -209,7 +209,7 @@ extension Fetch: ExchangeHandler {
             operation?.pinBeginning(of: fetched, until: context.shared.callbacks)
         }
         arriving = arriving.keepingWindow(body, of: context.shared.streamingWindow)
-        setMayGoOn(unattended: false)
+        setContinues(withoutClients: false)
     }
 
     func bodyHasRoom() {

@@ -76,7 +76,7 @@ final class Fetch: DeadlineTarget {
     /// already got a 100.
     let awaitsContinue: Bool
     /// Whether the fetch continues when its last client leaves: the operation's policy, as far as the fetch has set it.
-    private var goesOnUnattended: Bool
+    private var continuesWithoutClients: Bool
 
     /// The method that the origin is sent.
     var method: Method { plan.method(for: request) }
@@ -120,7 +120,7 @@ final class Fetch: DeadlineTarget {
         self.leader = leader
         self.plan = copy plan
         self.context = copy context
-        goesOnUnattended = plan.isRefresh
+        continuesWithoutClients = plan.isRefresh
         sentAt = arrival.time
         super.init()
     }
@@ -139,7 +139,7 @@ final class Fetch: DeadlineTarget {
         self.operation = operation
         progress.last = context.now
         if plan.isShared {
-            if context.settings.coalescing.whenLastLeaves == .finish { setMayGoOn(unattended: true) }
+            if context.settings.coalescing.whenLastLeaves == .finish { setContinues(withoutClients: true) }
             if request.route.isCoalesced { progress = progress.begun(for: self) }
         }
         ask()
@@ -197,7 +197,7 @@ final class Fetch: DeadlineTarget {
         // Before its readers are told.
         if case .truncated(let shortfall, _) = ending { fetched.noteShortfall(shortfall) }
         fetched.response.looseBody?.fail()
-        if ending.mayKeepPart { ResponseStoring(of: self)?.storeWhatArrived(of: fetched) }
+        if ending.mayKeepPart { ResponseStoring(of: self)?.storeReceivedPart(of: fetched) }
     }
 
     // MARK: Waiters
@@ -228,15 +228,15 @@ final class Fetch: DeadlineTarget {
     }
 
     /// Sets whether the fetch outlives its last client. If it may not and no client is left, the fetch ends now.
-    func setMayGoOn(unattended mayGoOn: Bool) {
+    func setContinues(withoutClients continues: Bool) {
         guard let operation else { return }
-        let changes = mayGoOn != goesOnUnattended
+        let changes = continues != continuesWithoutClients
         if changes {
-            goesOnUnattended = mayGoOn
-            operation.lastLeavePolicy = mayGoOn ? .goOn : .cancel
+            continuesWithoutClients = continues
+            operation.lastLeavePolicy = continues ? .goOn : .cancel
         }
         // Under an unchanged policy the last client that left has ended the fetch, but released requests do not leave.
-        if !mayGoOn, changes || plan.isShared { operation.cancelIfUnattended() }
+        if !continues, changes || plan.isShared { operation.cancelIfUnattended() }
     }
 
     // MARK: Content of the client's request

@@ -21,7 +21,7 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     nonisolated let work: LoopOwned<Fetch>
     /// The request that led.
     private nonisolated let leader: ClientRequest
-    private nonisolated let joinedByUnlike = Atomic(false)
+    private nonisolated let joinedByNonmatching = Atomic(false)
     private nonisolated let invalidated = Atomic(false)
 
     /// - Parameter mostWaiters: how many requests may wait for the fetch or read its response at the same time.
@@ -43,7 +43,7 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     nonisolated var key: FetchKey { plan.key }
 
     /// Whether a request that does not match the leader's has joined, as far as this loop has heard.
-    nonisolated var wasJoinedByUnlike: Bool { joinedByUnlike.load(ordering: .relaxed) }
+    nonisolated var wasJoinedByNonmatching: Bool { joinedByNonmatching.load(ordering: .relaxed) }
 
     /// Whether the URL of the response was invalidated or purged since the fetch began: then the response is not
     /// stored.
@@ -57,7 +57,9 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
 
     /// Notes that `request` has joined. Called on any loop.
     nonisolated func noteJoin(of request: borrowing ClientRequest) {
-        if !wasJoinedByUnlike, !request.isAlike(leader) { joinedByUnlike.store(true, ordering: .relaxed) }
+        if !wasJoinedByNonmatching, !request.matchesForSharing(leader) {
+            joinedByNonmatching.store(true, ordering: .relaxed)
+        }
     }
 
     // MARK: The waiters of each loop

@@ -102,7 +102,7 @@ struct FetchRequestWriter {
             let (head, facts) = (candidate.head, candidate.facts)
             // An origin that compares dates would answer 304 without regard to the cookies or fields that the page
             // depends on.
-            let isForOthers = facts.contains(.separatesRequests) && request.isOfSession
+            let isForOthers = facts.contains(.separatesRequests) && request.isPersonal
             validation.add(head.view, facts: facts, byDate: !isForOthers)
         }
         // The client's own tags are sent only if the client is there to get the answer to them.

@@ -85,7 +85,7 @@ final class FetchedResponse: Sendable {
     /// The content length that clients are sent, in bytes.
     var length: Int? { decision.length }
     /// Whether clients are told that the response is stored.
-    var willBeStored: Bool { decision.isToldStored }
+    var willBeStored: Bool { decision.announcesStored }
     /// The reason if it is not stored, as far as the head tells.
     var notStored: NotStoredReason? { decision.notStored }
     var leader: ClientRequest { circumstances.leader }
@@ -154,7 +154,7 @@ final class FetchedResponse: Sendable {
         case .waitersOnly:
             break
         case .whileArriving:
-            if cameLate(time), !response.facts.suitsLateJoiner(with: request.directives, at: time) {
+            if cameLate(time), !response.facts.mayServeLateJoiner(with: request.directives, at: time) {
                 return false
             }
         case .everyone:
@@ -170,7 +170,8 @@ final class FetchedResponse: Sendable {
             return false
         }
         let fields = request.fields
-        return response.answers(fields.view) && response.hasEverything(wantedBy: request) && isForOnesLike(request)
+        return response.answers(fields.view) && response.hasEverything(wantedBy: request)
+            && isForMatchingRequest(request)
     }
 
     /// Whether `request` would wait for the beginning of its range until all bytes before it have gone past the other
@@ -205,9 +206,9 @@ final class FetchedResponse: Sendable {
 
     /// Whether `request` matches the leader's, or need not. A stale response in place of a failure belongs to no
     /// session.
-    private func isForOnesLike(_ request: ClientRequest) -> Bool {
+    private func isForMatchingRequest(_ request: ClientRequest) -> Bool {
         if case .staleOnError = source { return true }
-        return !response.facts.contains(.separatesRequests) || request.isAlike(leader)
+        return !response.facts.contains(.separatesRequests) || request.matchesForSharing(leader)
     }
 
     /// Whether a request that came at `time` came when the head was there already.
@@ -231,7 +232,7 @@ extension Provenance {
         originStatus = fetched.originStatus
         isStored = fetched.willBeStored
         // A late joiner gets a response made for an earlier request.
-        tellsAge = fetched.hasAge || role == .joinedLate
+        sendsAge = fetched.hasAge || role == .joinedLate
         switch fetched.source {
         case .origin:
             verdict = wasPassed ? .pass : .miss
@@ -242,7 +243,7 @@ extension Provenance {
                 detail = fetched.notStored?.name
             }
         case .validated:
-            tellsAge = true
+            sendsAge = true
             verdict = .revalidated
             timeToLive = facts.timeToLive(at: now)
         case .staleOnError:

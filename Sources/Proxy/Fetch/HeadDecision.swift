@@ -18,7 +18,7 @@ struct HeadDecision {
     /// How much of the body is kept at first.
     private(set) var keeping: ArrivingBody.Keeping
     /// Whether clients are told that the response is stored.
-    var isToldStored = false
+    var announcesStored = false
 
     /// The content length that clients are sent, in bytes; `nil` if it is not announced, or is to be derived from the
     /// parts.
@@ -40,7 +40,7 @@ struct HeadDecision {
         HeadDecision(
             sharing: sharing, notStored: notStored, contentLength: length, part: nil, isTooLarge: false,
             keeping: .window,
-            isToldStored: isStored)
+            announcesStored: isStored)
     }
 
     /// Makes the decision. Not an initializer, which would retain its arguments.
@@ -147,11 +147,11 @@ extension Sharing {
         _ status: Status, for plan: FetchPlan, _ method: Method, leaderWasReleased: @autoclosure () -> Bool
     ) -> NotSharedReason? {
         guard case .nobody(let found) = self else { return nil }
-        let isForOthersToo = !status.concernsRequest || leaderWasReleased()
+        let concernsOtherRequests = !status.concernsRequest || leaderWasReleased()
         // A part came without a range request: a later request would get only a part, too.
         let reason = found == .range && plan.range == nil ? .part : found
         // A response to HEAD says nothing of the response to GET, which has the same key.
-        return method != .head && reason.isRemembered && isForOthersToo ? reason : nil
+        return method != .head && reason.isRemembered && concernsOtherRequests ? reason : nil
     }
 }
 

@@ -71,7 +71,7 @@ struct HeadHandling {
         let policy = policy
         var facts = ResponseFacts(
             status: status, fields: head.fields, requestTime: requestTime, responseTime: responseTime, policy: policy)
-        facts.keep(toSession: request.isOfSession)
+        facts.keep(toSession: request.isPersonal)
         if method == .head {
             revalidation.freshen(fromHead: head.fields, facts, contentLength: head.head.contentLength)
         }
@@ -82,7 +82,9 @@ struct HeadHandling {
                 after: facts, head.fields, willBeStored: decision.willBeStored,
                 staysHere: fetch.placement.otherKey == nil)
         }
-        if status == .ok, isWholeInVain(decision), remembersWholeInVain(because: decision.sharing) { return .release }
+        if status == .ok, isFullResponseUnusable(decision), remembersUnusableResponse(because: decision.sharing) {
+            return .release
+        }
         let response = makeResponse(head, facts, policy, groups, decision)
         let forLeader =
             facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
@@ -164,7 +166,7 @@ struct HeadHandling {
         let forWaiters: Sharing = if case .nobody = sharing, source == .validated { sharing } else { .waitersOnly }
         if let operation = fetch.operation {
             if source == .validated {
-                if stored.facts.contains(.separatesRequests), announcement.tellsOthersApart(operation) {
+                if stored.facts.contains(.separatesRequests), announcement.distinguishesRequests(operation) {
                     announcement.rememberSeparation()
                 }
                 // The next crowd does not wait for a response that only its leader may have.
@@ -211,7 +213,7 @@ struct HeadHandling {
         let status = head.head.status
         let facts = ResponseFacts(
             status: status, fields: head.fields, requestTime: requestTime, responseTime: responseTime, policy: policy)
-        let speaksForOthers = facts.speaksForOthers(than: request)
+        let appliesToOtherRequests = facts.appliesToOtherRequests(than: request)
         guard let parts = plan.parts else {
             // Later requests fetch alone: an origin that ignores ranges, or sends parts that cannot be kept, will do so
             // again.
@@ -219,7 +221,7 @@ struct HeadHandling {
                 head.fields, content: head.head.framing.announcedLength ?? 0, partOf: nil)
             let isTooLarge = status == .ok && size > context.storage.objectLimit
             if status == .partialContent || isTooLarge || (status == .rangeNotSatisfiable && fetch.leaderWasReleased) {
-                announcement.remember(speaksForOthers ? .part : .prohibited(.authorization))
+                announcement.remember(appliesToOtherRequests ? .part : .prohibited(.authorization))
             }
             return nil
         }
@@ -231,7 +233,7 @@ struct HeadHandling {
         guard status == .partialContent || status == .rangeNotSatisfiable else { return nil }
         // The response must not be combined with the stored parts, and is not all that the leader wants: all requests
         // look up again. They find no stored parts, or pass by the parts that stay for others.
-        if !speaksForOthers { announcement.remember(.prohibited(.authorization)) }
+        if !appliesToOtherRequests { announcement.remember(.prohibited(.authorization)) }
         return .release
     }
 
@@ -265,7 +267,7 @@ struct HeadHandling {
             fetch.placement = placement
             if placement.otherKey != nil, fetch.wasInvalidated { decision.forbidStoring(because: .outdated) }
         }
-        decision.isToldStored = isSureToBeStored(decision)
+        decision.announcesStored = isSureToBeStored(decision)
         return decision
     }
 
@@ -289,7 +291,7 @@ struct HeadHandling {
 
     /// Whether the whole representation was fetched for a range request, so that all requests could have their parts of
     /// it, or the stored response be used, but is too large to be stored, or is for the leader only.
-    private func isWholeInVain(_ decision: HeadDecision) -> Bool {
+    private func isFullResponseUnusable(_ decision: HeadDecision) -> Bool {
         !plan.isPass && plan.range == nil && !decision.willBeStored
             && request.fields.present.contains(.range) && request.route.maxRanges > 0
             && (decision.isTooLarge || !decision.sharing.isForSeveral)
@@ -298,13 +300,13 @@ struct HeadHandling {
     /// The whole response is unusable for the waiters, and their ranges may be small: the waiters fetch these
     /// themselves, and for a while so do all other requests.
     /// - Returns: false if the response is for the leader alone, which would only send the same request again.
-    private func remembersWholeInVain(because sharing: Sharing) -> Bool {
+    private func remembersUnusableResponse(because sharing: Sharing) -> Bool {
         let reason: NotSharedReason = if case .nobody(let reason) = sharing { reason } else { .range }
         // A pass cookie of the leader says nothing of the responses to other requests.
         if reason == .prohibited(.passCookie) { return false }
         guard
             plan.isShared
-                || (plan.learnsForOthers(than: request) && !fetch.leaderWasReleased
+                || (plan.recordsResultForOthers(than: request) && !fetch.leaderWasReleased
                     && (plan.stored == nil || reason != .noCache))
         else { return false }
         announcement.remember(reason)

@@ -13,7 +13,7 @@ struct PartialResponse {
     private let head: HeadBlock
     /// Whether the 206's fields are for a client with `Authorization`, and say nothing of other clients (RFC 9111
     /// §3.5): the others keep the stored fields.
-    private let isToldToLeaderAlone: Bool
+    private let fieldsAreForLeaderOnly: Bool
     /// The head with the fields that only the leader may see; `nil` if there are none.
     let headForLeader: HeadBlock?
     /// The facts of the whole response as the leader gets it: a `Set-Cookie` counts, whether or not it is kept.
@@ -34,7 +34,7 @@ struct PartialResponse {
         let policy = request.route.policy
         var update = ResponseFacts(
             status: .ok, fields: fields, requestTime: requestTime, responseTime: responseTime, policy: policy)
-        update.keep(toSession: request.isOfSession)
+        update.keep(toSession: request.isPersonal)
         base = stored.flatMap { Self.belongs(part, fields, update, to: $0, for: request) ? $0 : nil }
         // §3.4: the new fields take the place of the stored ones.
         let updated =
@@ -53,8 +53,8 @@ struct PartialResponse {
                     freshened: stored.facts, head: told.view, by: fields, requestTime: requestTime,
                     responseTime: responseTime, policy: policy)
             } ?? update
-        let stays = update.speaksForOthers(than: request) ? nil : base?.head
-        isToldToLeaderAlone = stays != nil
+        let stays = update.appliesToOtherRequests(than: request) ? nil : base?.head
+        fieldsAreForLeaderOnly = stays != nil
         let kept = stays ?? updated
         groups = CacheGroups.of(kept.view, requestTime: requestTime)
         (head, headForLeader) = (kept, stays == nil ? forLeader : told)
@@ -81,7 +81,7 @@ struct PartialResponse {
     /// client, while its bytes are the same for all clients under the same tag.
     var keeper: StoredResponse? {
         guard let base else { return nil }
-        guard facts.isForSession(of: request) else { return isToldToLeaderAlone ? base : nil }
+        guard facts.isForSession(of: request) else { return fieldsAreForLeaderOnly ? base : nil }
         var facts = base.facts
         // The loss of its lifetime applies to all clients.
         if !facts.contains(.separatesRequests) { facts.forbidStale() }

@@ -42,7 +42,7 @@ struct ResponseStoring {
 
     /// Keeps the bytes received of a body that broke off, or whose last client left. Under a strong entity tag they may
     /// be completed later (RFC 9111 §3.3).
-    func storeWhatArrived(of fetched: FetchedResponse) {
+    func storeReceivedPart(of fetched: FetchedResponse) {
         let response = fetched.response
         guard fetch.method == .get, request.route.policy.storesPartialContent, response.facts.status == .ok,
             response.facts.contains(.hasStrongETag)

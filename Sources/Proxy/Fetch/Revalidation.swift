@@ -24,7 +24,7 @@ struct Revalidation {
         let policy = request.route.policy
         let requestFields = request.fields
         // The test is whether this answer speaks for other requests, not whether the stored ones do.
-        guard let resource = plan.resource, facts.speaksForOthers(than: request), !hasPassCookie else { return }
+        guard let resource = plan.resource, facts.appliesToOtherRequests(than: request), !hasPassCookie else { return }
         let ownRule = request.varyRule(fields, facts)
         // An encoded response says nothing of unencoded ones, and the other way round.
         for stored in resource.responses(matching: requestFields.view)
@@ -80,7 +80,7 @@ struct Revalidation {
         let policy = request.route.policy
         let notModified = ResponseFacts(
             status: .notModified, fields: fields, requestTime: requestTime, responseTime: responseTime, policy: policy)
-        let isForOthers = notModified.speaksForOthers(than: request)
+        let isForOthers = notModified.appliesToOtherRequests(than: request)
         let requestFields = request.fields
         var selection = FresheningSelection(
             notModified: notModified,
@@ -101,17 +101,17 @@ struct Revalidation {
             // suits earlier requests is unknown.
             var new = rule == old.varyRule ? renewed : renewed.with(request.variant(under: rule))
             var leaderHead = Freshening.headForLeader(old.head, old.facts, updatedWith: fields, facts: notModified)
-            let confirmsForOthers = isForOthers || (rule == old.varyRule && mayStay(renewed.facts))
-            if !isForOthers, confirmsForOthers {
+            let freshensSharedResponse = isForOthers || (rule == old.varyRule && mayStay(renewed.facts))
+            if !isForOthers, freshensSharedResponse {
                 new = confirmed(old, by: fields, notModified)
                 leaderHead = leaderHead ?? newHead
             }
-            let isStored = confirmsForOthers && replace(old, by: new, isConfirmed: true)
+            let isStored = freshensSharedResponse && replace(old, by: new, isConfirmed: true)
             // Of several responses, the client gets the most recent.
             guard freshened == nil else { continue }
             freshened = Freshened(
                 response: new, isStored: isStored, leaderResponse: leaderHead.map { new.withHead($0) },
-                isForOthers: confirmsForOthers)
+                isForOthers: freshensSharedResponse)
         }
         return freshened
     }
@@ -144,7 +144,8 @@ struct Revalidation {
     ///   - willBeStored: whether the answer will be stored.
     ///   - staysHere: whether the answer belongs under the key of the fetch.
     func forbidStaleUse(after answer: ResponseFacts, _ fields: FieldView, willBeStored: Bool, staysHere: Bool) {
-        guard let former = plan.stored ?? plan.parts, answer.supersedesStored, answer.speaksForOthers(than: request)
+        guard let former = plan.stored ?? plan.parts, answer.supersedesStored,
+            answer.appliesToOtherRequests(than: request)
         else { return }
         let rule = request.varyRule(fields, answer)
         // Once stored, the answer replaces the responses that would be preferred over it (`dropVariants`).
@@ -172,7 +173,8 @@ struct Revalidation {
     /// over `answer` (§4.1, `StoredResponse.Precedence`): with them, requests would be fetched again and again. Not
     /// done sooner: an answer that breaks off is no reason to lose the stored ones.
     func dropVariants(before answer: StoredResponse) {
-        guard plan.stored != nil, answer.facts.supersedesStored, answer.facts.speaksForOthers(than: request) else {
+        guard plan.stored != nil, answer.facts.supersedesStored, answer.facts.appliesToOtherRequests(than: request)
+        else {
             return
         }
         let fields = request.fields
@@ -184,7 +186,7 @@ struct Revalidation {
     /// `answer` to a range request cannot be combined with the stored parts, or says that they may not be kept: drops
     /// them.
     func dropParts(after answer: ResponseFacts) {
-        guard let former = plan.parts, answer.speaksForOthers(than: request), !hasPassCookie else { return }
+        guard let former = plan.parts, answer.appliesToOtherRequests(than: request), !hasPassCookie else { return }
         store.drop(former, of: request.key)
     }
 
@@ -193,7 +195,7 @@ struct Revalidation {
     /// - Returns: whether the update is stored.
     @discardableResult
     private func replace(_ old: StoredResponse, by new: StoredResponse, isConfirmed: Bool) -> Bool {
-        guard new.facts.speaksForOthers(than: request), !hasPassCookie else { return false }
+        guard new.facts.appliesToOtherRequests(than: request), !hasPassCookie else { return false }
         guard Placement.staysUnderItsKey(new, for: request) else {
             store.remove(request.key, keepsNotes: true)
             return false
@@ -224,14 +226,14 @@ struct Revalidation {
 extension ResponseFacts {
     /// The origin's answer to a client that sent `Authorization` concerns that client alone, unless it says otherwise
     /// (RFC 9111 §3.5): the responses stored for others stay as they are. Otherwise any client could have them evicted.
-    func speaksForOthers(than request: ClientRequest) -> Bool {
+    func appliesToOtherRequests(than request: ClientRequest) -> Bool {
         !request.hasAuthorization || contains(.allowsAuthorized)
     }
 
     /// A response without a lifetime to a request with cookies or fields of its own is for matching requests only. So
     /// are the fields of a 304, of a response to HEAD or of another part: if they were stored, other requests would get
     /// them.
-    func isForSession(of request: ClientRequest) -> Bool { contains(.separatesRequests) && request.isOfSession }
+    func isForSession(of request: ClientRequest) -> Bool { contains(.separatesRequests) && request.isPersonal }
 }
 
 extension ClientRequest {

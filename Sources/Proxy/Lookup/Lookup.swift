@@ -50,7 +50,7 @@ struct Lookup {
             switch reuse {
             case .fresh, .staleAccepted: return .serve(usable, reuse, refreshes: false)
             // With its own cookies or fields the request might get another page.
-            case .staleWhileRevalidate where isOnlyForThoseAlike(usable) && request.isOfSession: break
+            case .staleWhileRevalidate where requiresMatchingRequests(usable) && request.isPersonal: break
             // A request that forbids storing its response would refresh nothing.
             case .staleWhileRevalidate: return .serve(usable, reuse, refreshes: !request.directives.noStore)
             case .validate(let reason): doubt = reason
@@ -142,7 +142,7 @@ struct Lookup {
         if passes { return passPlan(.bypass, hasStandIn: stored != nil) }
         let known = request.route.isCached ? resource : nil
         // RFC 9111 §5.2.2.2, §5.2.2.4: each request needs a validation of its own; they are made at the same time.
-        let mustValidateItself = stored?.facts.isNeverForTwo ?? false
+        let mustValidateItself = stored?.facts.requiresValidationPerRequest ?? false
         let kind: FetchKey.Kind =
             if sharing != .shared || advice != .share || mustValidateItself {
                 .unshared
@@ -152,7 +152,7 @@ struct Lookup {
                 .get(isAuthorized: request.hasAuthorization)
             }
         return FetchPlan(
-            key: request.fetchKey(kind, knowing: resource, separates: looksUnderItsOwn(stored)),
+            key: request.fetchKey(kind, knowing: resource, separates: usesOwnFetchKey(stored)),
             reason: stored == nil ? missReason(known) : ForwardReason(doubt), resource: known,
             .whole(validating: stored), hasStandIn: stored != nil)
     }
@@ -166,12 +166,12 @@ struct Lookup {
     /// is a reason for that, most visitors of a page need not: a request that does not match theirs is released when
     /// the response is there.
     /// - Parameter stored: the response stored for the request.
-    private func looksUnderItsOwn(_ stored: StoredResponse?) -> Bool {
-        isMarkedAsSeparating || (stored?.facts.contains(.separatesRequests) == true && request.isPeculiar)
+    private func usesOwnFetchKey(_ stored: StoredResponse?) -> Bool {
+        isMarkedAsSeparating || (stored?.facts.contains(.separatesRequests) == true && request.isPersonalized)
     }
 
     /// Whether a fetched response goes only to requests that match, as far as is known.
-    private func isOnlyForThoseAlike(_ stored: StoredResponse) -> Bool {
+    private func requiresMatchingRequests(_ stored: StoredResponse) -> Bool {
         isMarkedAsSeparating || stored.facts.contains(.separatesRequests)
     }
 
@@ -241,7 +241,7 @@ struct Lookup {
     ) -> FetchPlan {
         let kind: FetchKey.Kind = sharing == .shared ? .part(range, isAuthorized: request.hasAuthorization) : .unshared
         return FetchPlan(
-            key: request.fetchKey(kind, knowing: resource, separates: looksUnderItsOwn(stored)), reason: reason,
+            key: request.fetchKey(kind, knowing: resource, separates: usesOwnFetchKey(stored)), reason: reason,
             resource: resource, .part(range, of: stored, validates: validates), hasStandIn: validates)
     }
 }

@@ -50,7 +50,7 @@ final class Notices {
     private let log: Logger
     private let shared: SharedState
     /// The removed fields that this loop has reported, or knows another loop to have reported.
-    private var toldFields = ToldFields()
+    private var reportedFields = ReportedFields()
     /// The interval of the limit, in nanoseconds.
     private static let interval: Int64 = 1_000_000_000
     private var limit = RateLimitedNotice<Kind>(limit: Notices.mostPerSecond, interval: UInt64(Notices.interval))
@@ -150,16 +150,16 @@ final class Notices {
         let address = arrival.clientAddress
         // `nil` for a Unix socket.
         let network = IPAddress(address.span).map { PeerNetwork(around: $0) }
-        let new = fields.filter { !toldFields.has($0, from: network) }
+        let new = fields.filter { !reportedFields.has($0, from: network) }
         guard !new.isEmpty else { return }
         let now = UInt64(loop.now)
         // Fields that may not be reported now are reported with a later request.
-        guard let told = shared.toldFields.withLock({ $0.tell(new, from: network, at: now) }) else { return }
-        for field in new { toldFields.add(field, from: network) }
+        guard let told = shared.reportedFields.withLock({ $0.tell(new, from: network, at: now) }) else { return }
+        for field in new { reportedFields.add(field, from: network) }
         guard !told.isEmpty else { return }
         let peer = address.isEmpty ? "a Unix socket" : String(address)
         log.notice(
-            "\(ToldFields.notice(of: told, from: peer, in: network, isTrusted: arrival.isFromTrustedProxy))")
+            "\(ReportedFields.notice(of: told, from: peer, in: network, isTrusted: arrival.isFromTrustedProxy))")
     }
 
     func cannotAccept(_ error: SystemError) { write(.accept, "cannot accept connections: \(error)") }

@@ -24,7 +24,7 @@ final class SharedState: Sendable {
     let connections = Atomic<Int>(0)
     private let operations = Atomic<UInt64>(0)
     /// The removed fields that were reported to the operator.
-    let toldFields = Guarded(ToldFields.Record())
+    let reportedFields = Guarded(ReportedFields.Record())
     /// Each worker adds its counts when it ends.
     let drained = Guarded(DrainReport())
 

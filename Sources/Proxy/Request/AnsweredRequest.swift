@@ -2,7 +2,7 @@ import HTTPSemantics
 import Telemetry
 
 /// A request answered without a transaction, logged once its response is sent: a response made by this proxy
-/// (`OwnAnswer`), or a hit that did not fit into the socket buffer. A class, so that an idle connection holds no room
+/// (`SyntheticResponse`), or a hit that did not fit into the socket buffer. A class, so that an idle connection holds no room
 /// for a head.
 final class AnsweredRequest {
     let status: Status

@@ -29,21 +29,21 @@ extension ClientRequest {
 
     /// Whether an origin whose responses say nothing of reuse gives this request the same response as the request with
     /// `other`, as far as the fields tell.
-    func isAlike(_ other: ClientRequest) -> Bool {
+    func matchesForSharing(_ other: ClientRequest) -> Bool {
         // Requests with the same bytes may share one object.
         if self === other { return true }
         let (own, others) = (fields, other.fields)
-        return route.policy.areAlike(own.view, others.view)
+        return route.policy.matchForSharing(own.view, others.view)
     }
 
     /// Whether the request may get a response that no other request gets, if the response does not tell: because of its
     /// cookies, its credentials, or fields that most visitors of a page do not share.
-    var isOfSession: Bool { hasAuthorization || isPeculiar }
+    var isPersonal: Bool { hasAuthorization || isPersonalized }
 
     /// Whether the request has fields, such as cookies, that most visitors of a page do not share.
-    var isPeculiar: Bool {
+    var isPersonalized: Bool {
         if hasCookies { return true }
         let fields = fields
-        return route.policy.isPeculiar(fields.view)
+        return route.policy.isPersonalized(fields.view)
     }
 }

@@ -18,7 +18,7 @@ struct Provenance: Sendable {
     var forwarded: ForwardReason?
     var isStored = false
     /// Whether the response was not made for this request, so that its `Age` is sent (RFC 9111 §5.1).
-    var tellsAge = false
+    var sendsAge = false
     /// The origin's status, if it answered.
     var originStatus: Status?
 
@@ -48,7 +48,7 @@ struct Provenance: Sendable {
         let timeToLive = facts.timeToLive(at: now)
         self.timeToLive = timeToLive
         verdict = timeToLive > 0 ? .hit : .stale
-        tellsAge = true
+        sendsAge = true
     }
 
     /// A stored response is used in place of a joined fetch's failure.

@@ -21,7 +21,7 @@ enum Bound {
     }
 
     /// Whether the operator is told of the limit itself (`Notices.overloaded`), not of each request that meets it.
-    var isToldOnceForAll: Bool {
+    var isReportedOnce: Bool {
         switch self {
         case .memory: true
         case .refusal, .slot, .wait: false

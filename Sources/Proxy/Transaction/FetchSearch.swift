@@ -135,7 +135,7 @@ struct FetchSearch {
     /// fetched under the key, the operation ends or is closed.
     /// - Returns: false, without a change, if the table must be asked.
     func followLatest() -> Bool {
-        guard transaction.sharingHistory.looksLikeAnyOther, !request.isBound, let group = transaction.latestGroup.group,
+        guard transaction.sharingHistory.hasOrdinaryLookup, !request.isBound, let group = transaction.latestGroup.group,
             let latest = group.latest, latest === request || (group.isFor(request) && isOrdinary)
         else { return false }
         transaction.noteMiss()

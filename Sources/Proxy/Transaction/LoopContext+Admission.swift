@@ -14,7 +14,7 @@ extension LoopContext {
     enum Admission {
         case admitted(ClientRequest)
         /// The request ends here, with a response by this proxy that is no error.
-        case answered(OwnAnswer, on: Route)
+        case answered(SyntheticResponse, on: Route)
     }
 
     /// Refuses or answers some requests before any look-up, and finds the route of all others.
@@ -24,31 +24,31 @@ extension LoopContext {
     /// - Throws: the response to a request that is refused.
     func admit(
         _ head: RequestHead, _ fields: HeadBlock, on known: Route?, isFromTrustedProxy: Bool, isBound: Bool
-    ) throws(OwnAnswer) -> Admission {
+    ) throws(SyntheticResponse) -> Admission {
         let view = fields.view
         switch head.method {
         case .connect, .trace:
             // CONNECT is for forward proxies; TRACE would disclose the fields that this proxy adds (RFC 9110 §9.3.8).
-            throw OwnAnswer(.methodNotAllowed, "This method is not served here.", extraFields: Self.allow)
+            throw SyntheticResponse(.methodNotAllowed, "This method is not served here.", extraFields: Self.allow)
         case .get, .head, .post, .put, .delete, .options, .patch, .otherSafe, .otherIdempotent, .other:
             break
         }
         if head.expectation == .unknown {
-            throw OwnAnswer(.expectationFailed, "Only `Expect: 100-continue` is supported.")
+            throw SyntheticResponse(.expectationFailed, "Only `Expect: 100-continue` is supported.")
         }
         let visits = loopSettings.loopDetection.visits(view)
         if visits >= Self.visitsThatAreALoop {
-            throw OwnAnswer(
+            throw SyntheticResponse(
                 Status(508), "The request has come through here before: the upstream leads back to this proxy.")
         }
         let scheme = ClientScheme(of: view, isFromTrustedProxy: isFromTrustedProxy && loopSettings.trustsProxies)
         let route = if let known { known } else { try findRoute(head, view, scheme) }
         // RFC 9110 §7.6.2: with `Max-Forwards: 0` this proxy is the final recipient.
         if head.method == .options, view.maxForwards == 0 {
-            return .answered(OwnAnswer(.ok, "This is a proxy.", extraFields: Self.allow), on: route)
+            return .answered(SyntheticResponse(.ok, "This is a proxy.", extraFields: Self.allow), on: route)
         }
         if case .length(let length) = head.framing, let limit = settings.clients.maxBodySize, length > UInt64(limit) {
-            throw OwnAnswer.contentTooLarge
+            throw SyntheticResponse.contentTooLarge
         }
         if known == nil { keys.write(head, view, scheme, route) }
         let request = ClientRequest(
@@ -56,7 +56,8 @@ extension LoopContext {
         return .admitted(variations.isEmpty ? request : keyed(request))
     }
 
-    private func findRoute(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme) throws(OwnAnswer) -> Route
+    private func findRoute(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme) throws(SyntheticResponse)
+        -> Route
     {
         // RFC 9110 §7.4: a request for a resource of another scheme must not be answered with the http resource of the
         // same name.
@@ -65,11 +66,11 @@ extension LoopContext {
             // A proxy that terminates TLS may write the scheme of the request it received, or of the request it sends.
             let name = fields.bytes.extracting(target.scheme.range)
             guard name.isEqualIgnoringCase(to: "http") || name.isEqualIgnoringCase(to: scheme.name) else {
-                throw OwnAnswer(.misdirectedRequest, "Only http URLs are served here.")
+                throw SyntheticResponse(.misdirectedRequest, "Only http URLs are served here.")
             }
         }
         guard loopSettings.serves(fields.bytes.extracting(head.authority.range)) else {
-            throw OwnAnswer(.misdirectedRequest, "This host is not served here.")
+            throw SyntheticResponse(.misdirectedRequest, "This host is not served here.")
         }
         return loopSettings.route(head, fields)
     }

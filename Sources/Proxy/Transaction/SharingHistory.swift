@@ -12,7 +12,7 @@ struct SharingHistory: Equatable {
     private(set) var isGivenUp = false
 
     /// Whether the look-up of another request with the same head would have the same outcome.
-    var looksLikeAnyOther: Bool { !wasReleased && !isGivenUp }
+    var hasOrdinaryLookup: Bool { !wasReleased && !isGivenUp }
 
     /// The response of a fetch that the request waited for is not for it.
     mutating func noteRelease() {

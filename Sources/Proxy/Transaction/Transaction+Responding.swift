@@ -79,7 +79,7 @@ extension Transaction {
 
     /// Sends a synthetic response: plain text that states the problem.
     /// - Parameter upstream: the failure, if the answer reports one.
-    func fail(_ answer: OwnAnswer, detail: StaticString, upstream: UpstreamError? = nil) {
+    func fail(_ answer: SyntheticResponse, detail: StaticString, upstream: UpstreamError? = nil) {
         var provenance = provenance
         provenance.verdict = .synthetic
         provenance.detail = detail
@@ -108,7 +108,7 @@ extension Transaction {
             if let stale = standIn(on: .overloaded) { return serve(stale, detail: bound.detail) }
         case .unavailable: break
         }
-        if !bound.isToldOnceForAll { context.notices.refused(request, at: bound.detail) }
+        if !bound.isReportedOnce { context.notices.refused(request, at: bound.detail) }
         fail(.overloaded, detail: bound.detail)
     }
 

@@ -30,12 +30,12 @@ extension Transaction {
             noteFailure(error)
             if let stale = standIn(on: error.originFailure) { return respond(with: stale, insteadOf: nil) }
             if ledFetch == nil, !request.route.policy.sharesErrors { return lookAgainAlone() }
-            fail(OwnAnswer(error), detail: error.word, upstream: error)
+            fail(SyntheticResponse(error), detail: error.word, upstream: error)
         case .failure(.cancelled):
             // Fetches with waiters are cancelled only when the program ends.
-            fail(OwnAnswer(.serviceUnavailable, "The proxy is being shut down."), detail: Recorder.shutdown)
+            fail(SyntheticResponse(.serviceUnavailable, "The proxy is being shut down."), detail: Recorder.shutdown)
         case .failure(.abandoned), .failure(.dependency):
-            fail(OwnAnswer(.badGateway, "The request to the origin was abandoned."), detail: "abandoned")
+            fail(SyntheticResponse(.badGateway, "The request to the origin was abandoned."), detail: "abandoned")
         }
     }
 

@@ -101,7 +101,7 @@ final class Transaction: WaitingRequest, FetchLeader {
         case .notStored:
             // RFC 9111 §5.2.1.7.
             fail(
-                OwnAnswer(.gatewayTimeout, "No fresh response is stored, and the request says only-if-cached."),
+                SyntheticResponse(.gatewayTimeout, "No fresh response is stored, and the request says only-if-cached."),
                 detail: "only-if-cached")
         case .fetch(let plan):
             FetchSearch(for: self).find(plan, seen: resource)
@@ -229,10 +229,10 @@ final class Transaction: WaitingRequest, FetchLeader {
 
     // MARK: Calls of its group
 
-    override func turnCame() {
+    override func runSlice() {
         guard state == .waiting, let group else { return }
         // Before the result, and so before the response.
-        group.tellMissing(self)
+        group.sendMissingInterims(self)
         if let result = group.result(for: self) { take(result) }
     }
 

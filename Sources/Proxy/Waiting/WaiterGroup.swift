@@ -30,7 +30,7 @@ import Libevent
 ///
 /// A member gets each interim response once and in order, since the group counts how many it was sent; and before its
 /// result, since the missing ones are sent when it takes the result.
-final class WaiterGroup: FetchWaiter, TurnTaker {
+final class WaiterGroup: FetchWaiter, SliceTaker {
     private enum State {
         /// The members wait for the result.
         case gathering
@@ -295,7 +295,7 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
         context.turns.putAlone(self)
     }
 
-    func turnCame() {
+    func runSlice() {
         isInLine = false
         var left = Turns.turn
         if isGathering, clock.isDue { endWaits(atMost: &left) }
@@ -310,7 +310,7 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
     }
 
     /// Sends a member the interim responses that it lacks.
-    func tellMissing(_ waiting: WaitingRequest) {
+    func sendMissingInterims(_ waiting: WaitingRequest) {
         if !interims.isEmpty { tell(waiting.place) }
     }
 

@@ -14,7 +14,7 @@ import Testing
     @Test(arguments: [
         "ETag: \"a\"", "Cache-Control: private", "Cache-Control: no-store", "Vary: Authorization", "Vary: *",
     ])
-    func `a page that is confirmed to a client with Authorization stays what it was for the others`(_ confirmed: String)
+    func `a page confirmed to a client with Authorization stays the same for other clients`(_ confirmed: String)
         throws
     {
         try scenario { origin, proxy in
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: ["Cache-Control: private", "X: 1", "ETag: \"a\"\r\nVary: Authorization"])
-    func `what HEAD tells a client with Authorization changes nothing for the others`(_ told: String) throws {
+    func `a HEAD response to a client with Authorization changes nothing for other clients`(_ told: String) throws {
         try scenario { origin, proxy in
             origin.on("/p") { request in
                 request.method == "HEAD"
@@ -45,7 +45,7 @@ import Testing
     }
 
     @Test(arguments: ["X-User: me", "Set-Cookie: user=me", "Vary: Authorization"])
-    func `the fields of a confirmation go to the client with Authorization alone`(_ told: String) throws {
+    func `the fields of a 304 to a client with Authorization go to that client alone`(_ told: String) throws {
         try scenario { origin, proxy in
             origin.on("/p", page("public, max-age=60", age: 0, confirmed: told))
             try proxy.get("/p")
@@ -59,7 +59,7 @@ import Testing
     }
 
     @Test(arguments: ["GET", "HEAD"])
-    func `a refresh that such a client causes is made for all, without its Authorization`(_ method: String) throws {
+    func `a refresh caused by a client with Authorization is sent without Authorization`(_ method: String) throws {
         try scenario { origin, proxy in
             origin.on("/p", page("max-age=10, stale-while-revalidate=600", age: 15))
             try proxy.get("/p")
@@ -74,7 +74,7 @@ import Testing
 
     /// What came without the field is no variant of a client that has it.
     @Test(arguments: [true, false])
-    func `where the refresh says Vary Authorization, it is nothing for the client that caused it`(_ isConfirmed: Bool)
+    func `a refreshed response with Vary Authorization does not serve a client with Authorization`(_ isConfirmed: Bool)
         throws
     {
         try scenario { origin, proxy in
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func `a refresh of what is for such clients too is made with it`() throws {
+    @Test func `a refresh of a page that permits reuse for Authorization is sent with Authorization`() throws {
         try scenario { origin, proxy in
             origin.on("/p", page("public, max-age=10, stale-while-revalidate=600", age: 15))
             try proxy.get("/p")
@@ -118,7 +118,7 @@ import Testing
     }
 
     @Test(arguments: ["public", "must-revalidate", "s-maxage=10"])
-    func `where the page is for clients with Authorization too, their validation counts`(_ directive: String) throws {
+    func `a 304 to a client with Authorization counts if the page permits reuse`(_ directive: String) throws {
         try scenario { origin, proxy in
             origin.on("/p", page("max-age=10, \(directive)", age: 20))
             try proxy.get("/p")
@@ -130,7 +130,7 @@ import Testing
         }
     }
 
-    @Test func `what a 304 with another Vary tells is for its client, not for those who wait with it`() throws {
+    @Test func `a 304 with another Vary serves its client alone, not the other waiters`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/p") { request in
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test func `a client whose own answers are not shared validates what is stored for all`() throws {
+    @Test func `a client whose own responses are not shared validates the shared stored response`() throws {
         try scenario { origin, proxy in
             origin.on("/p") { request in
                 request["if-none-match"] == nil

@@ -11,7 +11,7 @@ import Testing
 
     private func invalidating(_ request: Received) -> [Step] { [.answer(200, "Cache-Group-Invalidation: \"g\"")] }
 
-    @Test func `a page that was asked for before its group was invalidated is not used again as it is`() throws {
+    @Test func `a page requested before its group was invalidated is not reused`() throws {
         try scenario { [fresh] origin, proxy in
             let gate = Gate()
             origin.on("/post", invalidating)
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func `nor after a HEAD that confirms nothing`() throws {
+    @Test func `a HEAD that confirms nothing does not make a page from before the invalidation reusable`() throws {
         try scenario { [invalidating] origin, proxy in
             origin.on("/post", invalidating)
             origin.on("/g") { request in
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func `nor is one that was confirmed to a request from before`() throws {
+    @Test func `a page confirmed to a request from before the invalidation is not reused`() throws {
         try scenario { [fresh] origin, proxy in
             let gate = Gate()
             origin.on("/post", invalidating)
@@ -66,7 +66,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `nobody joins a fetch from before whose head is there`(_ headIsFirst: Bool) throws {
+    func `a fetch from before the invalidation is not joined once its head has arrived`(_ headIsFirst: Bool) throws {
         try scenario { [fresh] origin, proxy in
             let head = Gate(), body = Gate()
             origin.on("/post", invalidating)
@@ -88,7 +88,7 @@ import Testing
     }
 
     @Test(arguments: ["a whole", "a whole, confirmed", "a part", "HEAD", "a whole, twice"])
-    func `who asks afterwards does not get what was asked for before`(what: String) throws {
+    func `a request after the invalidation gets no response that was requested before`(what: String) throws {
         let isPart = what == "a part", method = what == "HEAD" ? "HEAD" : "GET"
         try scenario(.rangeMisses(isPart ? "part" : "whole")) { [fresh] origin, proxy in
             let gate = Gate()
@@ -143,7 +143,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `parts of an invalidated group are fresh once they are confirmed, and gone where they are not`(
+    func `parts of an invalidated group are fresh once confirmed, and dropped otherwise`(
         areConfirmed: Bool
     ) throws {
         try scenario(.rangeMisses("part")) { [fresh] origin, proxy in
@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    @Test func `what was asked for afterwards is used again`() throws {
+    @Test func `a page requested after the invalidation is reused`() throws {
         try scenario { [fresh] origin, proxy in
             origin.on("/post", invalidating)
             origin.on("/g") { request in [.head(200, fresh + ["Content-Length: 1"]), .text("\(request.number)")] }

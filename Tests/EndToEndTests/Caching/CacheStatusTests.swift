@@ -93,7 +93,7 @@ import Testing
             then: [.answer(304, fresh, "ETag: \"x\"")], detail: nil, isStored: true),
     ]
 
-    @Test(arguments: ends) func `each end is told as it is`(_ end: End) throws {
+    @Test(arguments: ends) func `each outcome is reported as it happened`(_ end: End) throws {
         try scenario(settings: end.settings) { origin, proxy in
             origin.on("/x") { $0.number == 1 ? end.first : end.then ?? end.first }
             var (stored, asked) = (false, 0)
@@ -122,7 +122,9 @@ import Testing
     }
 
     /// Lengths around the bound: whatever else counts, what is said to be stored is a hit, and what is not is none.
-    @Test(arguments: [2_000, 4_096, 65_536]) func `at the bound of size, stored is what is found`(_ limit: Int) throws {
+    @Test(arguments: [2_000, 4_096, 65_536]) func `at the size limit, a response reported as stored is found`(
+        _ limit: Int
+    ) throws {
         try scenario(.maxObjectSize(limit), .rangeMisses("part")) { origin, proxy in
             origin.on("*") { request in
                 let words = request.path.split(separator: "/")
@@ -165,7 +167,7 @@ import Testing
     }
 
     @Test(arguments: ["no-cache", "max-age=0, must-revalidate"])
-    func `of what each request asks the origin for it is remembered, too, that it outgrew the bound`(_ control: String)
+    func `an exceeded size limit is also remembered for a page that each request validates`(_ control: String)
         throws
     {
         try scenario(.maxObjectSize(100_000)) { origin, proxy in
@@ -180,7 +182,7 @@ import Testing
         }
     }
 
-    @Test func `a stored response that a 304 makes too large is stored no more`() throws {
+    @Test func `a stored response that a 304 makes too large is dropped`() throws {
         try scenario(.maxObjectSize(4_096)) { origin, proxy in
             origin.on("/x") { request in
                 request["if-none-match"] == nil
@@ -193,7 +195,7 @@ import Testing
         }
     }
 
-    @Test func `what outgrew the bound is said to be stored once it has been`() throws {
+    @Test func `a response that exceeded the size limit is reported as stored once it has been stored`() throws {
         try scenario(.maxObjectSize(100_000)) { origin, proxy in
             origin.on("/x") { request in
                 [
@@ -210,7 +212,7 @@ import Testing
         }
     }
 
-    @Test func `of a crowd all but the one that led are collapsed`() throws {
+    @Test func `every waiter but the leader is reported as collapsed`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in [.gate(gate), .answer(200, Self.fresh, body: "x")] }
@@ -228,7 +230,7 @@ import Testing
         }
     }
 
-    @Test func `what stands in for a failure is told as that`() throws {
+    @Test func `a stale response served for a failure is reported as such`() throws {
         try scenario { origin, proxy in
             origin.on("/x") {
                 $0.number == 1

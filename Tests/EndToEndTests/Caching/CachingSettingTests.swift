@@ -2,7 +2,7 @@ import Testing
 
 /// What the operator says about freshness and room, where the response does not.
 @Suite(.scenario) struct CachingSettingTests {
-    @Test func `where nothing is stored, those who come at the same time share a fetch all the same`() throws {
+    @Test func `simultaneous requests share a fetch even if nothing is stored`() throws {
         try scenario(.other(section: "caching", key: "enabled", value: "false")) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "x")] }
@@ -16,7 +16,7 @@ import Testing
         }
     }
 
-    @Test func `where nobody shares a fetch, what one of them brings is stored for those who come later`() throws {
+    @Test func `a response is stored for later requests even if fetches are not shared`() throws {
         try scenario(.other(section: "coalescing", key: "enabled", value: "false")) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "x")] }
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test(arguments: [("honour", 2), ("ignore", 1)])
-    func `whether a client can have another response than the stored one is for the operator to say`(
+    func `the operator decides whether a request may force a fetch in place of the stored response`(
         rule: String, fetches: Int
     ) throws {
         try scenario(.other(section: "caching", key: "request-directives", value: rule)) { origin, proxy in
@@ -56,7 +56,7 @@ import Testing
     @Test(arguments: [
         Lifetime.share("10%", 1_000), .share("50%", 5_000), .share("1%", 100), .limit("60s", 60), .limit("1d", 1_000),
     ])
-    func `a response that names no lifetime has that share of the time since its last change, up to the limit`(
+    func `a heuristic lifetime is the configured share of the time since the last change`(
         _ lifetime: Lifetime
     ) throws {
         try scenario(lifetime.setting) { origin, proxy in
@@ -71,11 +71,9 @@ import Testing
         Setting.other(section: "caching", key: "default-ttl", value: "60s"),
         .other(section: "route", key: "default-ttl", value: "60s"),
     ])
-    func
-        `a response without any sign of its lifetime is stored for as long as the operator says, unless it forbids that`(
-            _ setting: Setting
-        ) throws
-    {
+    func `a response without any lifetime has the operator's lifetime, unless it prohibits storing`(
+        _ setting: Setting
+    ) throws {
         try scenario(setting) { origin, proxy in
             origin.on("/plain") { _ in [.answer(200, body: "x")] }
             origin.on("/error") { _ in [.answer(500, body: "x")] }
@@ -94,7 +92,7 @@ import Testing
     }
 
     @Test(arguments: ["caching", "route"])
-    func `a response without any sign of its lifetime has that of its status`(section: String) throws {
+    func `a response without any lifetime has that of its status`(section: String) throws {
         try scenario(.other(section: section, key: "default-ttl", value: "{200: 600s, 301: 0s, 404: 30s, other: 60s}"))
         {
             origin, proxy in
@@ -119,7 +117,7 @@ import Testing
 
     /// RFC 9111 §4.2.2: a tenth of the time since then is less than a second, or the operator wants no share of it.
     @Test(arguments: [("10%", -2), ("10%", 0), ("10%", 100), ("0%", -1_000), ("0%", -2)])
-    func `a page of which no lifetime can be guessed has the operator's, changed just now or not`(
+    func `a page without a heuristic lifetime has the operator's lifetime`(
         share: String, changed: Int
     ) throws {
         try scenario(
@@ -134,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func `a redirection has the operator's lifetime where its status is named, and only there`() throws {
+    @Test func `a redirection has the operator's lifetime only if its status is listed`() throws {
         try scenario(.other(section: "caching", key: "default-ttl", value: "{302: 60s, other: 60s}")) { origin, proxy in
             for status in [302, 307, 303] { origin.on("/\(status)") { _ in [.answer(status, "Location: /")] } }
             origin.on("/cookie") { _ in [.answer(302, "Location: /", "Set-Cookie: a=1")] }
@@ -164,7 +162,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `the fields that stand in for Cache-Control are those the operator names, in their order`(areNamed: Bool)
+    func `the targeted fields are those that the operator lists, in that order`(areNamed: Bool)
         throws
     {
         let named = Setting.other(
@@ -191,7 +189,7 @@ import Testing
         ("never", "public, max-age=60", false),
         ("always", "max-age=60", true),
     ])
-    func `a response with a cookie is for others where the operator and it say so`(
+    func `a response with a cookie is shared if the operator and the response permit`(
         rule: String, control: String, isShared: Bool
     ) throws {
         try scenario(.other(section: "caching", key: "set-cookie", value: rule)) { origin, proxy in
@@ -203,7 +201,7 @@ import Testing
     }
 
     @Test(arguments: [("60s", true), ("5s", false)])
-    func `what is stale is served while it is refreshed for so long`(time: String, isServed: Bool) throws {
+    func `a stale response is served during its refresh for the configured time`(time: String, isServed: Bool) throws {
         try scenario(.other(section: "caching", key: "stale-while-revalidate", value: time)) { origin, proxy in
             // Ten seconds overdue when it comes.
             origin.on("/x") { request in
@@ -223,7 +221,7 @@ import Testing
 
     /// Of eight mebibytes a quarter, or all.
     @Test(arguments: [(share: "25%", isStored: false), ("100%", true)])
-    func `what is larger than bodies on their way may take is not stored`(_ setting: (share: String, isStored: Bool))
+    func `a response larger than the in-flight share is not stored`(_ setting: (share: String, isStored: Bool))
         throws
     {
         try scenario(.memory(mebibytes: 8), .other(section: "storage", key: "in-flight-share", value: setting.share)) {

@@ -3,7 +3,7 @@ import Testing
 /// What a validation says of `Vary` holds from then on (RFC 9111 §3.2, §4.1).
 @Suite(.scenario) struct ChangedVaryTests {
     @Test(arguments: [[], ["Vary: Cookie"]])
-    func `what a 304 says of Vary decides who gets the page`(_ stored: [String]) throws {
+    func `the Vary of a 304 decides which requests the page serves`(_ stored: [String]) throws {
         try scenario { origin, proxy in
             origin.on("/v") { request in
                 let (language, fields) = (
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func `what a 304 confirms to a request with other fields is stored for those too`() throws {
+    @Test func `a page confirmed to a request with other fields is stored for these fields too`() throws {
         try scenario { origin, proxy in
             origin.on("/v") { request in
                 let fields = ["ETag: \"a\"", "Cache-Control: max-age=60", "Vary: Accept-Language"]
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func `who waits for a validation gets what it confirms only where Vary allows it`() throws {
+    @Test func `a waiter gets a confirmed page only if Vary permits`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/w") { request in
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `a page that a 304 confirms to a request is that of this request, whoever caused it to be stored`()
+    @Test func `a page confirmed to a request is that request's variant, whatever request stored it`()
         throws
     {
         try scenario { origin, proxy in
@@ -89,7 +89,7 @@ import Testing
         }
     }
 
-    @Test func `a HEAD that tells of Vary confirms nobody's page`() throws {
+    @Test func `a HEAD response with Vary confirms no stored page`() throws {
         try scenario { origin, proxy in
             origin.on("/h") { request in
                 request.method == "HEAD"
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func `what a full answer without Vary brings is what the next one gets too`() throws {
+    @Test func `a full response without Vary also serves the next request`() throws {
         try scenario { origin, proxy in
             origin.on("/v") { request in
                 let vary = request.number <= 2 ? "Vary: Accept-Language" : "X-Vary: none"
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test func `a full answer without Vary that breaks off takes nobody's place`() throws {
+    @Test func `a full response without Vary that breaks off replaces no variant`() throws {
         try scenario { origin, proxy in
             origin.on("/v") { request in
                 request.number == 1
@@ -143,7 +143,7 @@ import Testing
         }
     }
 
-    @Test func `what may be anybody's from now on is nobody's: a 304 with Vary *`() throws {
+    @Test func `a 304 with Vary * ends the reuse of the page`() throws {
         try scenario { origin, proxy in
             origin.on("/s") { request in
                 request["if-none-match"] != nil

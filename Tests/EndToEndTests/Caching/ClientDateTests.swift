@@ -7,7 +7,7 @@ import Testing
     static let dates: [(Int, Bool)] = [(-3_000, false), (-1, false), (0, true), (1, true), (3_000, true)]
 
     @Test(arguments: dates)
-    func `Date stands for the last change`(_ seconds: Int, _ isKnown: Bool) throws {
+    func `Date takes the place of a missing Last-Modified`(_ seconds: Int, _ isKnown: Bool) throws {
         try scenario { origin, proxy in
             // Not the time of receipt.
             let made = -500
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func `without Date it is when the response was received`() throws {
+    @Test func `the time of receipt takes the place of a missing Date`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", "Date:", body: "x")] }
             let added = try #require(try proxy.get("/x")["date"])
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `what joins a fetch goes by it as well`() throws {
+    @Test func `a joined request is compared with Date too`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "x")] }
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func `it is no validator for a range`() throws {
+    @Test func `a Date in place of Last-Modified does not validate a range`() throws {
         // RFC 9110 §13.1.5: only a date that is Last-Modified, and strong.
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }

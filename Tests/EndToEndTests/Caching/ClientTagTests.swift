@@ -20,7 +20,7 @@ import Testing
         return leader
     }
 
-    @Test func `the one with the tag gets 304, all others share one more fetch`() throws {
+    @Test func `a 304 with a client's tag serves that client, and the other waiters share one more fetch`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             Self.script(origin, "/t", gate)
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func `a crowd of which everybody has the tag asks once more too`() throws {
+    @Test func `waiters that all have the tag share one more fetch`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             Self.script(origin, "/t", gate)
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func `who comes while the whole is on its way joins that`() throws {
+    @Test func `a request that arrives during the second fetch joins it`() throws {
         try scenario { origin, proxy in
             let (first, second) = (Gate(), Gate())
             Self.script(origin, "/t", first, second)
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `nothing more is fetched where nobody else waits`() throws {
+    @Test func `a 304 with a client's tag causes no second fetch if no other request waits`() throws {
         try scenario { origin, proxy in
             Self.script(origin, "/t", .opened)
             try proxy.get("/t")
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func `the one with the tag leaves, the others get the whole`() throws {
+    @Test func `the waiters get the full response if the client with the tag leaves`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             Self.script(origin, "/t", gate)
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func `a 304 that names no tag is not taken for either side`() throws {
+    @Test func `a 304 without a tag confirms neither the stored nor the client's response`() throws {
         try scenario { origin, proxy in
             origin.on("/t") { request in
                 switch request["if-none-match"] {
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    @Test func `the connection of such a 304 is used again`() throws {
+    @Test func `a connection is reused after a 304 with a client's tag`() throws {
         try scenario(.workers(1)) { origin, proxy in
             Self.script(origin, "/t", .opened)
             try proxy.get("/t")

@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test(arguments: Kind.allCases)
-    func `who accepts gzip gets what is compressed, though the whole is stored`(_ kind: Kind) throws {
+    func `a client that accepts gzip gets the compressed page although the plain one is stored`(_ kind: Kind) throws {
         try scenario { origin, proxy in
             Self.script(origin, kind)
             try proxy.get("/page")
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(arguments: Kind.allCases)
-    func `who does not accept gzip gets the whole, though what is compressed is stored`(_ kind: Kind) throws {
+    func `a client without gzip gets the plain page although the compressed one is stored`(_ kind: Kind) throws {
         try scenario { origin, proxy in
             Self.script(origin, kind)
             try proxy.get("/page", Self.gzip)
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test(arguments: Kind.allCases) func `a reload leaves each its own`(_ kind: Kind) throws {
+    @Test(arguments: Kind.allCases) func `a forced validation keeps both variants`(_ kind: Kind) throws {
         try scenario { origin, proxy in
             Self.script(origin, kind)
             try proxy.get("/page", Self.gzip)
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func `a compressed page is confirmed by one request, and its tag stays weak`() throws {
+    @Test func `a compressed page is confirmed with one request, and its tag stays weak`() throws {
         try scenario { origin, proxy in
             Self.script(origin, .weakens)
             try proxy.get("/page", Self.gzip)
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func `where a client has the page uncompressed, the 304 is for it alone`() throws {
+    @Test func `a 304 for a client's uncompressed page serves that client alone`() throws {
         try scenario { origin, proxy in
             Self.script(origin, .weakens)
             try proxy.get("/page", Self.gzip)

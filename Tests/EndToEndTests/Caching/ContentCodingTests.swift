@@ -28,7 +28,7 @@ import Testing
 
     private static let fresh = "Cache-Control: max-age=600"
 
-    @Test func `who does not accept gzip gets the whole, though what is compressed is stored`() throws {
+    @Test func `a client without gzip gets the plain page although the compressed one is stored`() throws {
         try scenario { origin, proxy in
             origin.on("/x", Self.page(Self.fresh))
             #expect(try proxy.get("/x", Self.gzip).text == "small")
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func `what is not compressed is for everybody`() throws {
+    @Test func `an uncompressed response serves every client`() throws {
         try scenario { origin, proxy in
             origin.on("/x", Self.page(Self.fresh))
             try proxy.get("/x")
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(arguments: ["gzip, br", "br;q=1, GZIP;q=0.5", "x-gzip", "*", "deflate, *;q=0.1", "br, gzip;q=0.001"])
-    func `whoever accepts the coding gets what is stored in it`(_ accepted: String) throws {
+    func `a client that accepts the coding gets the stored compressed response`(_ accepted: String) throws {
         try scenario { origin, proxy in
             origin.on("/x", Self.page(Self.fresh))
             try proxy.get("/x", Self.gzip)
@@ -64,7 +64,7 @@ import Testing
     }
 
     @Test(arguments: ["", "identity", "br", "gzip;q=0", "*;q=0", "gzip;q=0.000, *", "gzipped", "*, gzip;q=0"])
-    func `whoever does not accept it has the page fetched, once`(_ refusing: String) throws {
+    func `clients that do not accept the coding share one fetch`(_ refusing: String) throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 request.number == 1
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func `all codings of a response must be accepted, and identity is none`() throws {
+    @Test func `a client must accept every coding of a response, and identity is no coding`() throws {
         try scenario { origin, proxy in
             origin.on("/two") { [.answer(200, Self.fresh, "Content-Encoding: gzip, BR", body: "\($0.number)")] }
             try proxy.get("/two", "Accept-Encoding: gzip, br")
@@ -94,7 +94,7 @@ import Testing
 
     /// A file with `Content-Encoding`, an origin that ignores `Accept-Encoding`, a coding that nobody knows.
     @Test(arguments: ["gzip", "x-gzip", "utf-8", "a, b, c, d, e, f"])
-    func `an origin that encodes whatever is accepted is asked once by each kind of client`(_ coding: String) throws {
+    func `an origin that encodes for every client is asked once by each kind of client`(_ coding: String) throws {
         try scenario { origin, proxy in
             origin.on("/x") { [.answer(200, Self.fresh, "Content-Encoding: \(coding)", body: "\($0.number)")] }
             let clients = [[Self.gzip], [], ["Accept-Encoding: identity"]]
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func `who only looks as if it refused gzip is no danger to those who do`() throws {
+    @Test func `a response compressed in spite of a refusal serves no other client that refuses gzip`() throws {
         try scenario { origin, proxy in
             // As origins that look for the word.
             origin.on("/x", Self.page(Self.fresh))
@@ -120,7 +120,7 @@ import Testing
 
     // MARK: - In flight
 
-    @Test func `of those who wait, who do not accept the coding are released together`() throws {
+    @Test func `waiters that do not accept the coding are released together`() throws {
         try scenario { origin, proxy in
             let (head, others, body) = (Gate(), Gate(), Gate())
             origin.on("/x") { request in
@@ -150,7 +150,7 @@ import Testing
         }
     }
 
-    @Test func `once a URL is known to be compressed, clients of both kinds are fetched for in parallel`() throws {
+    @Test func `once a URL is known to be compressed, both kinds of clients are fetched for in parallel`() throws {
         try scenario { origin, proxy in
             origin.on("/x", Self.page("Cache-Control: max-age=10", "Age: 20"))
             try proxy.get("/x", Self.gzip)
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    @Test func `a HEAD goes by the coding, too, and leaves both`() throws {
+    @Test func `a HEAD is matched by coding too, and keeps both variants`() throws {
         try scenario { origin, proxy in
             origin.on("/x", Self.page(Self.fresh))
             try proxy.get("/x", Self.gzip)
@@ -182,7 +182,7 @@ import Testing
 
     // MARK: - Afterwards
 
-    @Test func `what is stale is confirmed for each kind of client by itself`() throws {
+    @Test func `a stale response is validated for each kind of client separately`() throws {
         try scenario { origin, proxy in
             origin.on("/x", Self.page(Self.fresh))
             for client in [[Self.gzip], []] { try proxy.send("GET", "/x", client) }
@@ -207,7 +207,7 @@ import Testing
     }
 
     @Test(arguments: Change.allCases)
-    func `an origin that changes its mind is asked once, not for ever`(_ change: Change) throws {
+    func `an origin that changes its coding is asked once`(_ change: Change) throws {
         try scenario { origin, proxy in
             origin.on("/x", Self.page("Cache-Control: max-age=10", "Age: 20"))
             try proxy.get("/x", "Accept-Encoding: gzip, br")
@@ -230,7 +230,7 @@ import Testing
         }
     }
 
-    @Test func `beside another field in Vary the coding counts as well`() throws {
+    @Test func `the coding counts in addition to other fields in Vary`() throws {
         try scenario { origin, proxy in
             origin.on("/x", Self.page(Self.fresh, "Vary: Origin"))
             let one = "Origin: http://a.example"
@@ -243,7 +243,7 @@ import Testing
         }
     }
 
-    @Test func `nothing stale that a client cannot read stands in, but what it can read does`() throws {
+    @Test func `a stale response is served on an error only to clients that accept its coding`() throws {
         try scenario { origin, proxy in
             origin.on("/x", Self.page("Cache-Control: max-age=10, stale-if-error=600", "Age: 20"))
             try proxy.get("/x", Self.gzip)
@@ -259,7 +259,7 @@ import Testing
         }
     }
 
-    @Test func `a whole that is compressed leaves the parts that are not`() throws {
+    @Test func `a compressed full response keeps the uncompressed parts`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             origin.on("/x") { request in
                 guard request["accept-encoding"] == nil else {
@@ -276,7 +276,7 @@ import Testing
         }
     }
 
-    @Test func `a part of what is compressed is for those who accept it`() throws {
+    @Test func `a part of a compressed response serves clients that accept the coding`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             origin.on("/x") { request in
                 let isCompressed = request["accept-encoding"]?.contains("gzip") == true

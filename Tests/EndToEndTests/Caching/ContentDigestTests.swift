@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test(arguments: [26, 60_000])
-    func `a part, a 304 and no content have no digest of the whole content`(_ length: Int) throws {
+    func `a part, a 304 and a response without content have no digest of the full content`(_ length: Int) throws {
         try scenario { origin, proxy in
             let body = String(repeating: "a", count: length)
             origin.on("/x") { _ in
@@ -52,7 +52,7 @@ import Testing
     }
 
     @Test(arguments: ["304", "HEAD"])
-    func `what a message without content says of its content is not taken over`(_ how: String) throws {
+    func `a message without content does not update the stored content's digest`(_ how: String) throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 if request.method == "HEAD" {
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `what is made of parts has the digest of none of them`() throws {
+    @Test func `a response made of parts has the digest of none of them`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             origin.on("/x") { request in
                 let range =
@@ -105,7 +105,7 @@ import Testing
         }
     }
 
-    @Test func `a whole that was completed has its own digest, and its parts have none`() throws {
+    @Test func `a completed response has its own digest, and its parts have none`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 request["range"] == nil
@@ -133,7 +133,7 @@ import Testing
         }
     }
 
-    @Test func `what goes through as it came keeps all of it`() throws {
+    @Test func `a response that is passed through keeps its digests`() throws {
         try scenario(.other(section: "caching", key: "enabled", value: "false")) { origin, proxy in
             origin.on("/x") { request in
                 [

@@ -2,7 +2,7 @@ import Testing
 
 @Suite(.scenario) struct HeadRequestTests {
     @Test(arguments: [true, false])
-    func `HEAD of a page of unknown length does not say that it is empty`(_ isChunked: Bool) throws {
+    func `HEAD of a page of unknown length has no Content-Length`(_ isChunked: Bool) throws {
         try scenario { origin, proxy in
             let framing = isChunked ? "Transfer-Encoding: chunked\r\n" : ""
             origin.on("/x") { request in
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func `HEAD on its own has the head and no body, and the connection lives on`() throws {
+    @Test func `a HEAD response has a head and no body, and the connection is reused`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "hello")] }
             let client = try proxy.connect()
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `a HEAD does not stand for a GET`() throws {
+    @Test func `a HEAD response is not stored for GET`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }
             try proxy.send("HEAD", "/x")
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func `what HEAD is refused says nothing of GET`() throws {
+    @Test func `a refusal of HEAD does not affect GET`() throws {
         try scenario { origin, proxy in
             let page = Gate()
             origin.on("/x") { request in
@@ -68,7 +68,7 @@ import Testing
         ("", ""), ("ETag: \"1\"", ""), ("ETag: 1", "ETag: 2"),
         ("Last-Modified: Sun, 06-Nov-21", "Last-Modified: Sun, 06-Nov-22"),
     ])
-    func `after a HEAD that does not tell that it is the same page it is asked for anew`(
+    func `a HEAD response that does not confirm the page causes a new fetch`(
         _ stored: String, _ told: String
     ) throws {
         try scenario { origin, proxy in
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func `a HEAD answered from the store leaves nothing on the connection`() throws {
+    @Test func `a HEAD answered from the store leaves no bytes on the connection`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }
             try proxy.get("/x")

@@ -2,7 +2,7 @@ import Testing
 
 /// What is stored is served, and says so.
 @Suite(.scenario) struct HitTests {
-    @Test func `an old Date makes a response old, unless the operator distrusts it`() throws {
+    @Test func `an old Date makes a response stale, unless the operator distrusts Date`() throws {
         for (setting, fetches) in [("true", 2), ("false", 1)] {
             try scenario(.other(section: "caching", key: "trust-date", value: setting)) { origin, proxy in
                 origin.on("/x") { _ in
@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    @Test func `a hit carries Age and says hit, a miss says why and that it was stored`() throws {
+    @Test func `a hit has Age and hit in Cache-Status, a miss has the reason and stored`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=600", body: "x")] }
             let miss = try proxy.get("/x")
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func `Age counts what the response brought along`() throws {
+    @Test func `Age includes the Age of the origin's response`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=600", "Age: 100", body: "x")] }
             try proxy.get("/x")
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func `a lifetime of a second ends after a second`() throws {
+    @Test func `a lifetime of one second ends after one second`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { [.answer(200, "Cache-Control: max-age=1", body: "\($0.number)")] }
             #expect(try proxy.get("/x").text == "1")
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `what was stored from chunks is served with a length`() throws {
+    @Test func `a response stored from chunks is served with a length`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in
                 [
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func `a client that has it already gets 304`() throws {
+    @Test func `a client that has the response gets 304`() throws {
         try scenario { origin, proxy in
             let date = System.httpDate(-86_400)
             origin.on("/x") { _ in
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `a client's condition does not keep others from the whole page`() throws {
+    @Test func `a client's condition does not keep the full page from others`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 request["if-none-match"] == "\"v1\""
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `a client can insist, refuse and ask for the store only`() throws {
+    @Test func `request directives can force a fetch, or forbid one`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { [.answer(200, "Cache-Control: max-age=600", body: "\($0.number)")] }
             let empty = try proxy.get("/x", "Cache-Control: only-if-cached")
@@ -111,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func `a change through the proxy makes it forget the page`() throws {
+    @Test func `an unsafe request invalidates the page`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 request.method == "POST"
@@ -128,7 +128,7 @@ import Testing
         "If-Match: \"a\"", "If-Unmodified-Since: Mon, 01 Jan 2024 00:00:00 GMT",
         "Upgrade: websocket\r\nConnection: Upgrade",
     ])
-    func `who wants only what is stored never reaches the origin`(_ field: String) throws {
+    func `a request with only-if-cached never reaches the origin`(_ field: String) throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", "ETag: \"a\"", body: "x")] }
             try proxy.get("/x")

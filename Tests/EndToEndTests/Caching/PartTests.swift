@@ -49,7 +49,7 @@ import Testing
 
     // MARK: - Too large to be kept whole
 
-    @Test func `of what is too large to be kept, parts are`() throws {
+    @Test func `parts of a response that is too large to store are stored`() throws {
         try scenario(.maxObjectSize(100_000)) { origin, proxy in
             origin.on("/x", Self.file(1_000_000))
             expect(try proxy.get("/x", "Range: bytes=500000-509999"), is: 500_000..<510_000, of: 1_000_000)
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func `a part in chunks that has more than it says has no clean end`() throws {
+    @Test func `a chunked part longer than its Content-Range has no clean end`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `fifty ranges of something large are two fetches`() throws {
+    @Test func `fifty ranges of a large response cause two fetches`() throws {
         try scenario(.maxObjectSize(100_000)) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test func `a whole too large to be kept goes out over the parts that are there`() throws {
+    @Test func `a full response too large to store is sent from the stored parts and one fetch`() throws {
         try scenario(.maxObjectSize(100_000), .rangeMisses("part")) { origin, proxy in
             origin.on("/x", Self.file(1_000_000))
             try proxy.get("/x", "Range: bytes=0-49999")
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test func `parts are not used stale once the origin has said that there is nothing`() throws {
+    @Test func `parts are not served stale after the origin responded 404`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             origin.on("/x") { request in
                 request.number == 1
@@ -167,7 +167,7 @@ import Testing
     }
 
     @Test(arguments: ["X: no tag", "ETag: W/\"v1\"", "Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT"])
-    func `a part without a strong tag answers what lies in it, and is never combined`(_ field: String) throws {
+    func `a part without a strong tag serves ranges inside it, and is never combined`(_ field: String) throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             origin.on("/x", Self.untagged(10_000, "Cache-Control: max-age=60", field))
             func get(_ first: Int, _ last: Int, is status: String) throws {
@@ -193,7 +193,7 @@ import Testing
     }
 
     @Test(arguments: ["ETag: W/\"v1\"", "Last-Modified: Thu, 01 Jan 2026 00:00:00 GMT"])
-    func `a stale part without a strong tag is confirmed by what it has`(_ validator: String) throws {
+    func `a stale part without a strong tag is validated with its own validator`(_ validator: String) throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             origin.on("/x", Self.untagged(10_000, "Cache-Control: max-age=10", "Age: 20", validator))
             expect(try proxy.get("/x", "Range: bytes=0-999"), is: 0..<1_000, of: 10_000)
@@ -206,7 +206,7 @@ import Testing
         }
     }
 
-    @Test func `a stale part with nothing to confirm it is asked for again, and a 304 is no answer to that`() throws {
+    @Test func `a stale part without a validator is requested again, and a 304 to that is not accepted`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             let stale = "stale-while-revalidate=0, stale-if-error=600"
             origin.on("/x", Self.untagged(10_000, "Cache-Control: max-age=10, \(stale)", "Age: 20"))
@@ -222,7 +222,7 @@ import Testing
         }
     }
 
-    @Test func `of a part without a tag, who waits gets its own range, and If-Range goes by the date`() throws {
+    @Test func `waiters for a part without a tag get their own ranges, and If-Range compares the date`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             let modified = "Thu, 01 Jan 2026 00:00:00 GMT", gate = Gate()
             let file = Self.untagged(10_000, "Cache-Control: max-age=60", "Last-Modified: \(modified)")
@@ -242,7 +242,7 @@ import Testing
         }
     }
 
-    @Test func `a part under a strong tag and one without do not mix`() throws {
+    @Test func `a part with a strong tag and one without are not combined`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             origin.on("/x", Self.file(10_000))
             try proxy.get("/x", "Range: bytes=0-999")
@@ -257,7 +257,7 @@ import Testing
 
     // MARK: - As the bytes come
 
-    @Test func `what is there goes out while what is missing is on its way`() throws {
+    @Test func `stored bytes are sent while missing bytes are fetched`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             let rest = Gate()
             origin.on("/x", Self.file(30_000))
@@ -288,7 +288,7 @@ import Testing
         }
     }
 
-    @Test func `a range of a whole that is arriving is not asked for again`() throws {
+    @Test func `a range of a full response in flight is not requested again`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             let rest = Gate()
             origin.on("/x") { _ in
@@ -306,7 +306,7 @@ import Testing
         }
     }
 
-    @Test func `different ranges are fetched at the same time, and combine`() throws {
+    @Test func `different ranges are fetched at the same time and combined`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in [.gate(gate)] + Self.file(40_000)(request) }
@@ -328,7 +328,7 @@ import Testing
 
     // MARK: - Within a larger one
 
-    @Test func `a range within a larger one that arrives needs no fetch of its own`() throws {
+    @Test func `a range within a larger one in flight joins the fetch`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             let (head, rest) = (Gate(), Gate())
             origin.on("/x") { _ in
@@ -359,7 +359,7 @@ import Testing
     @Test(arguments: [
         "bytes=500-1500", "bytes=8000-9000", "bytes=2000-", "bytes=-10", "bytes=600000-600009", "bytes=1000-600000",
     ])
-    func `a range that is not, or ends far behind its beginning, is fetched`(range: String) throws {
+    func `a range outside the one in flight, or far behind its start, is fetched`(range: String) throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             let gate = Gate()
             let last = range.contains("60000") ? 699_999 : 8_999
@@ -379,7 +379,7 @@ import Testing
     @Test(arguments: [
         ("whole", 1), ("shorter", 2), ("private", 2), ("416", 2), ("503", 1), ("weak", 1),
     ])
-    func `who waited for a larger range gets its own, whatever comes`(what: String, asked: Int) throws {
+    func `a waiter for a larger range gets its own range, whatever the response`(what: String, asked: Int) throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in
@@ -427,7 +427,7 @@ import Testing
         }
     }
 
-    @Test func `who wants a range of another version gets the whole of this one`() throws {
+    @Test func `a request for a range of another version gets the full current version`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in (request.number == 1 ? [.gate(gate)] : []) + Self.file(40_000)(request) }
@@ -444,7 +444,7 @@ import Testing
     // MARK: - Cut off
 
     @Test(arguments: [true, false])
-    func `a whole that was cut off twice is completed piece by piece`(chunked: Bool) throws {
+    func `a full response that was cut off twice is completed piece by piece`(chunked: Bool) throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 let fields = ["Cache-Control: max-age=60", "ETag: \"v1\""]
@@ -478,7 +478,7 @@ import Testing
         }
     }
 
-    @Test func `what broke the rules of its framing is not kept`() throws {
+    @Test func `a response that broke the rules of framing is not kept`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 request.number == 1
@@ -530,7 +530,7 @@ import Testing
         }
     }
 
-    @Test func `a 416 to what is missing drops what was there`() throws {
+    @Test func `a 416 to a request for missing bytes drops the stored parts`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             let fresh = "Cache-Control: max-age=60"
             origin.on("/x") { request in
@@ -547,7 +547,7 @@ import Testing
         }
     }
 
-    @Test func `a 416 to one range keeps nobody from sharing others`() throws {
+    @Test func `a 416 to one range does not keep other requests from sharing`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in
@@ -568,7 +568,7 @@ import Testing
         }
     }
 
-    @Test func `a part shorter than its range is cut off, and not stored`() throws {
+    @Test func `a part shorter than its range is cut off and not stored`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             origin.on("/x") { request in
                 request.number == 1
@@ -590,7 +590,7 @@ import Testing
         }
     }
 
-    @Test func `an origin that changes with every answer ends nobody's wait`() throws {
+    @Test func `an origin whose every response is a new version does not end the wait of any client`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             origin.on("/x") { request in
                 let tag = "ETag: \"\(request.number)\""
@@ -616,7 +616,7 @@ import Testing
         }
     }
 
-    @Test func `an origin that knows no ranges is asked for the whole by each, or once`() throws {
+    @Test func `an origin without ranges is asked for the full response by each client, or once`() throws {
         try scenario(.maxObjectSize(100_000)) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", "ETag: \"v1\"", pattern: 300_000)] }
             for start in [0, 1_000, 250_000] {
@@ -640,7 +640,7 @@ import Testing
             ["ETag: \"a\"", "Last-Modified: Tue, 02 Jan 2024 00:00:00 GMT"], "uvwxy"
         ),
     ])
-    func `a 304 by which the client wants more than is stored is followed by a request for that`(
+    func `a 304 to a client that wants more than is stored is followed by a request for the rest`(
         _ fields: [String], tells: [String], wanted: String
     ) throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
@@ -667,7 +667,7 @@ import Testing
         }
     }
 
-    @Test func `a 416 of ours is for nobody else, at caches behind this one either`() throws {
+    @Test func `a 416 from the proxy may not be stored by other caches`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in
                 [.answer(200, "Cache-Control: max-age=60", "Expires: 0", "ETag: \"v1\"", body: "abc")]
@@ -679,7 +679,7 @@ import Testing
         }
     }
 
-    @Test func `those who waited for a part that such an origin does not send all ask at the same time`() throws {
+    @Test func `waiters for a part that the origin does not send request at the same time`() throws {
         try scenario(.rangeMisses("part"), .maxObjectSize(100_000)) { origin, proxy in
             let first = Gate()
             let others = Gate()
@@ -696,7 +696,7 @@ import Testing
         }
     }
 
-    @Test func `of parts that may not be shared each client fetches its own, at the same time`() throws {
+    @Test func `each client fetches its own part of an unshareable response, all at the same time`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             let first = Gate()
             let others = Gate()
@@ -713,7 +713,7 @@ import Testing
         }
     }
 
-    @Test func `a failing origin is covered by a stale part that has it all`() throws {
+    @Test func `a stale part that has the whole range is served when the origin fails`() throws {
         try scenario(.rangeMisses("part"), .staleIfError(.seconds(100))) { origin, proxy in
             origin.on("/x") { request in
                 request.number == 1
@@ -731,7 +731,7 @@ import Testing
         }
     }
 
-    @Test func `a purge takes the parts too`() throws {
+    @Test func `a purge removes the parts too`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             origin.on("/x", Self.file(1_000))
             try proxy.get("/x", "Range: bytes=0-99")

@@ -5,7 +5,7 @@ import Testing
 @Suite(.scenario) struct PrivateFieldTests {
     private let named = "Cache-Control: max-age=10, private=\"x-user\""
 
-    @Test func `a 304 that says nothing of caching brings nobody another's field`() throws {
+    @Test func `a 304 without caching fields gives no client another's private field`() throws {
         try scenario { [named] origin, proxy in
             origin.on("/p") { request in
                 let user = "X-User: \(request["cookie"] ?? "")"
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func `neither does another part`() throws {
+    @Test func `a part without caching fields gives no client another's private field`() throws {
         try scenario(.rangeMisses("part")) { [named] origin, proxy in
             origin.on("/p") { request in
                 let user = "X-User: \(request["cookie"] ?? "")"

@@ -12,7 +12,7 @@ import Testing
         }
     }
 
-    @Test func `a client's PURGE is the origin's to answer, and purges nothing that it refuses`() throws {
+    @Test func `a client's PURGE is forwarded, and purges nothing`() throws {
         try scenario { origin, proxy in
             origin.on("/a") { request in
                 request.method == "PURGE"
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `the command purges too`() throws {
+    @Test func `the purge command purges a page`() throws {
         try scenario { origin, proxy in
             origin.on("*") { [.answer(200, "Cache-Control: max-age=600", body: "\($0.number)")] }
             for path in ["/a", "/b"] { try proxy.get(path) }
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func `the command takes several URLs, or none of them where one is wrong`() throws {
+    @Test func `the purge command takes several URLs, and purges none if one is wrong`() throws {
         try scenario { origin, proxy in
             origin.on("*") { [.answer(200, "Cache-Control: max-age=600", body: "\($0.number)")] }
             let paths = ["/a", "/b", "/c", "/img/a", "/css/a"]
@@ -83,7 +83,7 @@ import Testing
         }
     }
 
-    @Test func `a URL with https is taken for that with http, too, by which the server in front asks for it`() throws {
+    @Test func `an https URL is purged also for http, the scheme of a TLS proxy in front`() throws {
         try scenario { origin, proxy in
             origin.on("*") { [.answer(200, "Cache-Control: max-age=600", body: "\($0.number)")] }
             for path in ["/a", "/b/c"] { try proxy.get(path, "Host: www.example.com") }
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func `the command says so where it is given a pattern, or the public listener`() throws {
+    @Test func `the purge command reports a pattern, and an address that is the public listener`() throws {
         try scenario { origin, proxy in
             origin.on("*") { _ in [.answer(200, body: "x")] }
             let pattern = try proxy.command("purge", "http://\(proxy.host)/img/*")
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func `a purge during a fetch keeps its response from being served later`() throws {
+    @Test func `a response in flight during a purge is not served later`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in
@@ -127,7 +127,7 @@ import Testing
     }
 
     @Test(arguments: ["purge", "POST"])
-    func `what was invalidated before its head came is not said to be stored`(_ how: String) throws {
+    func `a response invalidated before its head is not reported as stored`(_ how: String) throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in
@@ -156,7 +156,7 @@ import Testing
     private static func letter(_ number: Int) -> String { String(UnicodeScalar(UInt8(96 + number))) }
 
     @Test(arguments: ["", "No-Vary-Search: key-order"])
-    func `all of a URL goes, whatever fields and cookies its keys have`(search: String) throws {
+    func `a purge removes every key of a URL, whatever the fields and cookies in the keys`(search: String) throws {
         try scenario(.other(section: "route", key: "key", value: "{headers: [x-tenant], cookies: [theme]}")) {
             origin, proxy in
             let gate = Gate()
@@ -187,7 +187,7 @@ import Testing
         }
     }
 
-    @Test func `a prefix is a URL with all below it`() throws {
+    @Test func `a prefix purges a URL and everything below`() throws {
         try scenario { origin, proxy in
             origin.on("*") { [.answer(200, "Cache-Control: max-age=600", "Vary: X-Kind", body: "\($0.number)")] }
             let (below, others) = (
@@ -216,7 +216,7 @@ import Testing
         }
     }
 
-    @Test func `what is on its way below a purged prefix is neither stored nor joined`() throws {
+    @Test func `a fetch below a purged prefix is neither stored nor joined`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("*") { request in
@@ -241,14 +241,14 @@ import Testing
         }
     }
 
-    @Test(arguments: ["--all", "http://a/b?c", "/img"]) func `a prefix that is none is refused`(_ argument: String)
+    @Test(arguments: ["--all", "http://a/b?c", "/img"]) func `an invalid prefix is refused`(_ argument: String)
         throws
     {
         let run = try Program.run("purge", "--prefix", argument)
         #expect(run.exit == .code(64) && !run.errors.isEmpty, "\(run.everything)")
     }
 
-    @Test func `without an admin listener the command fails and says why`() throws {
+    @Test func `the purge command without an admin listener fails and gives the reason`() throws {
         try scenario { _, proxy in
             let run = try Program.run(
                 "purge", "--config", "@/c.yaml", "--all", files: ["c.yaml": "admin: {listen: \"unix:/nonexistent\"}\n"])

@@ -9,7 +9,7 @@ import Testing
         ("bytes=-3", "xyz", "bytes 23-25/26"),
         ("bytes=25-99", "z", "bytes 25-25/26"), ("bytes=-99", "abcdefghijklmnopqrstuvwxyz", "bytes 0-25/26"),
     ])
-    func `a single range is 206`(_ range: String, _ part: String, _ contentRange: String) throws {
+    func `a single range gets 206`(_ range: String, _ part: String, _ contentRange: String) throws {
         try scenario { origin, proxy in
             origin.on("/x") { [letters] _ in [.answer(200, "Cache-Control: max-age=60", "ETag: \"v1\"", body: letters)]
             }
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func `past the end is 416, nonsense is the whole, and If-Range decides`() throws {
+    @Test func `a range past the end gets 416, an invalid one the full response, and If-Range decides`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { [letters] _ in [.answer(200, "Cache-Control: max-age=60", "ETag: \"v1\"", body: letters)]
             }
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `a part is never taken for the whole`() throws {
+    @Test func `a part is never served as the full response`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { [letters] request in
                 request["range"] == "bytes=0-4"
@@ -56,7 +56,7 @@ import Testing
         }
     }
 
-    @Test func `a page with a Content-Range of its own keeps it, and its parts have ours alone`() throws {
+    @Test func `a page with its own Content-Range keeps the field, and its parts have only the proxy's`() throws {
         try scenario { origin, proxy in
             let own = "Content-Range: items 0-25/99"
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", own, pattern: 1_000)] }
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func `of more ranges than the operator allows all are ignored`() throws {
+    @Test func `a request with more ranges than permitted gets the full response`() throws {
         try scenario(.other(section: "caching", key: "max-ranges", value: "2")) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: 1_000)] }
             try proxy.get("/x")
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test(arguments: ["bytes=0-4", "bytes=-1", "bytes=1000-"])
-    func `where the operator allows no range, one is ignored too`(_ range: String) throws {
+    func `a single range is ignored where the operator permits none`(_ range: String) throws {
         try scenario(.other(section: "caching", key: "max-ranges", value: "0")) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: 1_000)] }
             try proxy.get("/x")
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test func `nor is a range asked for then, of what is too large to keep`() throws {
+    @Test func `a range of a response too large to store is not forwarded if none is permitted`() throws {
         try scenario(.other(section: "caching", key: "max-ranges", value: "0"), .maxObjectSize(100_000)) {
             origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: 300_000)] }

@@ -2,7 +2,7 @@ import Testing
 
 /// Ranges of what is not stored yet: the whole is fetched once, and each client gets its part as the bytes come.
 @Suite(.scenario) struct RangeFetchTests {
-    @Test func `fifty ranges of one cold page are one fetch`() throws {
+    @Test func `fifty ranges of one cold page cause one fetch`() throws {
         try scenario { origin, proxy in
             let rest = Gate()
             origin.on("/x") { _ in
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func `of what is too large to keep the whole is asked for once, whatever cookies there are`() throws {
+    @Test func `a response too large to store is requested in full once, whatever the cookies`() throws {
         try scenario(.maxObjectSize(1 << 20)) { origin, proxy in
             let (first, others) = (Gate(), Gate())
             origin.on("/x") { request in
@@ -65,7 +65,7 @@ import Testing
     }
     private static let far = "Range: bytes=19000000-19000009"
 
-    @Test func `a range far behind the beginning does not wait for a whole too large to keep`() throws {
+    @Test func `a range far behind the start does not wait for a full response too large to store`() throws {
         try scenario(.maxObjectSize(1 << 20)) { origin, proxy in
             let (head, rest) = (Gate(), Gate())
             origin.on("/x", large(head, rest))
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func `who wants the whole of what is too large to keep shares it, whoever wanted a part before`() throws {
+    @Test func `full responses too large to store are shared, whatever ranges were requested before`() throws {
         try scenario(.maxObjectSize(1 << 20)) { origin, proxy in
             let (none, head, rest) = (Gate(), Gate(), Gate())
             origin.on("/x", large(none, rest))
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `of what may not be shared each client asks for its own part`() throws {
+    @Test func `each client requests its own part of an unshareable response`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 request["range"] == nil

@@ -9,7 +9,7 @@ import Testing
     ]
 
     @Test(arguments: statuses)
-    func `one client's error is not stored, whatever its Cache-Control says`(_ status: Int) throws {
+    func `an error about one request is not stored, whatever its Cache-Control`(_ status: Int) throws {
         try scenario { origin, proxy in
             for (path, control) in [
                 ("/a", "Cache-Control: max-age=60"), ("/b", "Cache-Control: public, s-maxage=60"),
@@ -34,7 +34,7 @@ import Testing
     }
 
     @Test(arguments: [400, 401, 414, 422, 429, 494])
-    func `the operator's default-ttl does not have it stored`(_ status: Int) throws {
+    func `the operator's default-ttl does not store an error about one request`(_ status: Int) throws {
         try scenario(.other(section: "caching", key: "default-ttl", value: "60s")) { origin, proxy in
             for (path, control) in [("/a", "X: 1"), ("/b", "Cache-Control: public")] {
                 origin.on(path) { request in [request.number == 1 ? .answer(status, control) : .answer(200, body: "x")]
@@ -47,7 +47,7 @@ import Testing
     }
 
     @Test(arguments: [400, 422, 494])
-    func `one that may be about the page as well is stored where the origin states a lifetime`(_ status: Int) throws {
+    func `an error that may be about the page is stored if the origin states a lifetime`(_ status: Int) throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(status, "Cache-Control: max-age=60")] }
             try proxy.get("/x")
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: [400, 401, 413, 429, 431, 511])
-    func `who waits behind it gets the page, by one more fetch`(_ status: Int) throws {
+    func `waiters behind an error about one request get the page, with one more fetch`(_ status: Int) throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func `it takes the place of nothing that is stored, fresh or stale`() throws {
+    @Test func `an error about one request replaces no stored response, fresh or stale`() throws {
         try scenario(.other(section: "caching", key: "stale-if-unreachable", value: "1h")) { origin, proxy in
             origin.on("/fresh") { request in
                 [
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func `its Vary does not keep others from sharing`() throws {
+    @Test func `the Vary of an error about one request does not keep others from sharing`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in
@@ -126,7 +126,7 @@ import Testing
         }
     }
 
-    @Test func `it takes back nothing that is known of a path's queries`() throws {
+    @Test func `an error about one request does not remove a path's variation`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 [

@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func `Last-Modified validates too`() throws {
+    @Test func `Last-Modified validates a stale page`() throws {
         try scenario { origin, proxy in
             let date = System.httpDate(-86_400)
             origin.on("/m") { request in
@@ -41,7 +41,7 @@ import Testing
     }
 
     @Test(arguments: ["ETag: v2", "ETag: v1", "Last-Modified: Sun, 06-Nov-22"])
-    func `a 304 with another validator than was asked about confirms nothing, readable or not`(_ told: String) throws {
+    func `a 304 with another validator than was sent confirms nothing, readable or not`(_ told: String) throws {
         try scenario { origin, proxy in
             origin.on("/m") { request in
                 request["if-none-match"] == nil
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func `a changed page replaces the stored one for all who wait`() throws {
+    @Test func `a changed page replaces the stored one for all waiters`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/c") { request in
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func `no-cache is stored but validated every time`() throws {
+    @Test func `a response with no-cache is stored, and validated every time`() throws {
         try scenario { origin, proxy in
             origin.on("/n") { request in
                 request["if-none-match"] == "\"v1\""
@@ -91,7 +91,9 @@ import Testing
     }
 
     @Test(arguments: ["no-cache", "private"])
-    func `a 304 that forbids sharing is for the one who asked, the others ask each`(_ directive: String) throws {
+    func `a 304 that forbids sharing serves its client, and each other waiter requests alone`(_ directive: String)
+        throws
+    {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/e") { request in
@@ -114,7 +116,7 @@ import Testing
     }
 
     @Test(arguments: ["no-store", "private", "max-age=60"])
-    func `Cache-Status says stored only where the 304 lets it be`(_ directive: String) throws {
+    func `Cache-Status has stored only if the 304 permits storing`(_ directive: String) throws {
         try scenario { origin, proxy in
             origin.on("/e") { request in
                 request["if-none-match"] == nil
@@ -129,7 +131,7 @@ import Testing
         }
     }
 
-    @Test func `a 304 about what is not stored is no answer: the whole is asked for`() throws {
+    @Test func `a 304 that selects no stored response is followed by a request for the full response`() throws {
         try scenario { origin, proxy in
             origin.on("/e") { request in
                 if request.number == 1 {

@@ -8,7 +8,7 @@ import Testing
     private func clients(_ proxy: Program, _ targets: [String]) -> [Crowd] { targets.map { proxy.crowd(1, get: $0) } }
     private func texts(_ crowds: [Crowd]) -> [String] { crowds.flatMap { $0.finished().map(\.text) } }
 
-    @Test func `equivalent requests in flight make one fetch, for the leader's own target`() throws {
+    @Test func `equivalent requests in flight make one fetch, for the leader's target`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/p") { request in
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func `who comes while the response that teaches it arrives joins it`() throws {
+    @Test func `an equivalent request joins the response from which the variation is learnt`() throws {
         try scenario { origin, proxy in
             let rest = Gate()
             origin.on("/p") { _ in
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test
-    func `a response that is not for all who joined goes to those it is for; the others fetch their own`() throws {
+    func `a response serves the waiters that it is equivalent for, and the others fetch their own`() throws {
         try scenario { origin, proxy in
             let (first, second) = (Gate(), Gate())
             origin.on("/p") { request in
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func `a response that says otherwise than the one before goes where its own word puts it`() throws {
+    @Test func `a response with a new variation is stored under its own variation`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/p") { request in
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func `two kinds of responses in turns do not lose each other`() throws {
+    @Test func `two kinds of alternating responses do not replace each other`() throws {
         try scenario { origin, proxy in
             origin.on("/p") { request in
                 [
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    @Test func `what was stored for a URL before anything was known is still its answer, until there is a newer one`()
+    @Test func `a response stored before the variation was known is served until there is a newer one`()
         throws
     {
         try scenario { origin, proxy in
@@ -145,7 +145,8 @@ import Testing
         ("Range: bytes=0-0,2-2", ""), ("Range: x=0-1", ""), ("Range: bytes=100-", ""),
         ("X-Plain: 1", "Cache-Groups: \"g\""),
     ])
-    func `what is stored for a URL answers also what is not plain`(_ asked: String, _ field: String) throws {
+    func `a URL's stored response also serves requests that are no plain hits`(_ asked: String, _ field: String) throws
+    {
         try scenario { origin, proxy in
             origin.on("/p") { request in
                 request.number == 1
@@ -160,7 +161,7 @@ import Testing
     }
 
     @Test(arguments: ["Cache-Control: max-age=600|Age: 600", "Cache-Control: no-cache"])
-    func `what is stored for a URL alone and must be validated is not passed over for something older`(_ fields: String)
+    func `a response of a URL alone that must be validated is preferred to an older equivalent one`(_ fields: String)
         throws
     {
         try scenario { origin, proxy in
@@ -185,7 +186,7 @@ import Testing
         }
     }
 
-    @Test func `an error that says nothing of queries takes nothing back`() throws {
+    @Test func `an error without No-Vary-Search does not remove a variation`() throws {
         try scenario { origin, proxy in
             origin.on("/p") { request in
                 request.target.contains("wrong")
@@ -203,7 +204,7 @@ import Testing
     @Test(arguments: [
         "Cache-Control: private, max-age=600", "Cache-Control: no-store", "Cache-Control: max-age=600|Set-Cookie: a=b",
     ])
-    func `a response that is not stored teaches nothing`(_ fields: String) throws {
+    func `a response that is not stored teaches no variation`(_ fields: String) throws {
         try scenario { origin, proxy in
             origin.on("/p") { request in
                 request.number == 1
@@ -221,7 +222,7 @@ import Testing
         }
     }
 
-    @Test func `a validation that changes what matters is not taken for the others' answer`() throws {
+    @Test func `a 304 with another variation does not serve other queries`() throws {
         try scenario { origin, proxy in
             origin.on("/p") { request in
                 request["if-none-match"] == nil
@@ -238,7 +239,7 @@ import Testing
         }
     }
 
-    @Test func `an unsafe request invalidates what its URL gets, and nothing else`() throws {
+    @Test func `an unsafe request invalidates the response that its URL gets, and no other`() throws {
         try scenario { origin, proxy in
             origin.on("/p") { request in
                 request.method == "POST"
@@ -253,7 +254,7 @@ import Testing
         }
     }
 
-    @Test func `a purge reaches what its URL gets, and nothing else`() throws {
+    @Test func `a purge removes the response that its URL gets, and no other`() throws {
         try scenario { origin, proxy in
             origin.on("/p") { request in
                 [.answer(200, Self.fresh, "No-Vary-Search: params=(\"u\")", body: "\(request.number)")]
@@ -267,7 +268,7 @@ import Testing
     }
 
     @Test(arguments: ["purge", "POST"])
-    func `what is on its way when its URL is invalidated is neither joined nor stored`(_ how: String) throws {
+    func `a fetch whose URL is invalidated is neither joined nor stored`(_ how: String) throws {
         try scenario { origin, proxy in
             let rest = Gate()
             origin.on("/p") { request in
@@ -296,7 +297,7 @@ import Testing
     }
 
     @Test(arguments: ["purge", "POST"], [true, false])
-    func `what was asked for before its path was known, and before its URL was invalidated, is not stored`(
+    func `a fetch begun before the variation was known and the URL was invalidated is not stored`(
         _ how: String, isKnownMeanwhile: Bool
     ) throws {
         try scenario { origin, proxy in

@@ -10,7 +10,7 @@ import Testing
         }
     }
 
-    @Test func `a 503 is hidden behind a stale page for fifty clients`() throws {
+    @Test func `fifty clients get a stale page in place of a 503`() throws {
         try scenario { origin, proxy in
             origin.on("/x", page("max-age=10, stale-if-error=600"))
             try proxy.get("/x")
@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test(arguments: ["max-age=10, stale-if-error=600", "max-age=10"])
-    func `a page that is gone does not come back when the origin fails`(_ cacheControl: String) throws {
+    func `a page that is gone is not served stale when the origin fails`(_ cacheControl: String) throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 switch request.number {
@@ -36,7 +36,7 @@ import Testing
         }
     }
 
-    @Test func `that one client with Authorization gets something else takes nothing from the others`() throws {
+    @Test func `another response to a client with Authorization leaves the stale page for others`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 switch request.number {
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func `a page of one client with Authorization is for it alone, also with must-revalidate`() throws {
+    @Test func `a page for one client with Authorization serves it alone, also with must-revalidate`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 switch request.number {
@@ -75,7 +75,7 @@ import Testing
             ("GET", [.answer(200, "Cache-Control: private", body: "yours")], "busy"),
             ("DELETE", [.answer(204)], "busy"),
         ] as [(String, [Step], String)])
-    func `what stands in is what is stored by then, not what was when the origin was asked`(
+    func `the stale response that is served is the one stored when the origin fails`(
         _ method: String, _ meanwhile: [Step], _ expected: String
     ) throws {
         try scenario { origin, proxy in
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test func `what stands in for a request that is passed meets its conditions and its range`() throws {
+    @Test func `a stale response served for a pass meets its conditions and its range`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 switch request.number {
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test func `while it is fresh a page stays what the origin promised, whatever one client is told`() throws {
+    @Test func `a fresh page keeps its lifetime, whatever response one client gets`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 [
@@ -134,7 +134,7 @@ import Testing
         }
     }
 
-    @Test func `so is an origin that is down`() throws {
+    @Test func `a stale response is served when the origin is down`() throws {
         try scenario { origin, proxy in
             origin.on("/x", page("max-age=10, stale-if-error=600"))
             try proxy.get("/x")
@@ -144,7 +144,7 @@ import Testing
         }
     }
 
-    @Test func `the operator can allow it for responses that do not say`() throws {
+    @Test func `the operator can permit stale responses without stale-if-error`() throws {
         try scenario(.staleIfError(.seconds(600))) { origin, proxy in
             origin.on("/x", page("max-age=10"))
             try proxy.get("/x")
@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    @Test func `an origin that does not answer is covered for an hour, or as long as the operator says`() throws {
+    @Test func `a stale response is served for a silent origin for an hour, or as long as configured`() throws {
         for (setting, status) in [("1h", 200), ("0s", 502)] {
             try scenario(.other(section: "caching", key: "stale-if-unreachable", value: setting)) { origin, proxy in
                 origin.on("/x") { _ in
@@ -165,7 +165,7 @@ import Testing
         }
     }
 
-    @Test func `an origin that answers with nonsense is one that fails, not one that does not answer`() throws {
+    @Test func `an origin with an invalid response counts as failing, not as silent`() throws {
         for (directive, status) in [("max-age=10", 502), ("max-age=10, stale-if-error=600", 200)] {
             try scenario { origin, proxy in
                 origin.on("/x") { request in
@@ -179,7 +179,7 @@ import Testing
         }
     }
 
-    @Test func `s-maxage forbids stale answers, unless the operator knows better`() throws {
+    @Test func `s-maxage forbids stale responses, unless the operator permits them`() throws {
         for (setting, body) in [("true", ""), ("false", "stored")] {
             try scenario(.other(section: "caching", key: "s-maxage-forbids-stale", value: setting)) { origin, proxy in
                 origin.on("/x", page("s-maxage=10, stale-if-error=600"))
@@ -191,7 +191,7 @@ import Testing
     }
 
     @Test(arguments: [400, 403, 429])
-    func `what one client is refused takes the cover from nobody`(_ status: Int) throws {
+    func `a refusal of one client leaves the stale response for others`(_ status: Int) throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 request.number == 1
@@ -233,17 +233,17 @@ import Testing
         return try #require(answers)
     }
 
-    @Test func `what the leader puts up with is not for who joined it`() throws {
+    @Test func `the leader's stale-if-error does not apply to requests that joined`() throws {
         let answers = try pair("max-age=10", leader: ["Cache-Control: stale-if-error=600"], joiner: [])
         #expect(answers.led.text == "stored" && answers.joined.status == 503)
     }
 
-    @Test func `who joins and wants nothing stale gets the error`() throws {
+    @Test func `a request that joined with no-cache gets the error`() throws {
         let answers = try pair("max-age=10, stale-if-error=600", leader: [], joiner: ["Cache-Control: no-cache"])
         #expect(answers.led.text == "stored" && answers.joined.status == 503)
     }
 
-    @Test func `a leader that wants nothing stale takes it from nobody who joined`() throws {
+    @Test func `a leader with no-cache leaves the stale response to requests that joined`() throws {
         let answers = try pair("max-age=10, stale-if-error=600", leader: ["Cache-Control: no-cache"], joiner: [])
         #expect(answers.led.status == 503 && answers.joined.text == "stored")
         #expect(
@@ -251,7 +251,7 @@ import Testing
                 && answers.joined.cacheStatus.contains("detail=stale-if-error"))
     }
 
-    @Test func `nor does one whose origin closes`() throws {
+    @Test func `a leader whose origin closes leaves the stale response to requests that joined`() throws {
         try scenario { origin, proxy in
             let closes = Gate()
             origin.on("/x") { request in
@@ -272,7 +272,7 @@ import Testing
     }
 
     @Test(arguments: ["max-age=10", "max-age=10, stale-if-error=5", "max-age=10, stale-if-error=600, must-revalidate"])
-    func `where it is not allowed the error shows`(_ cacheControl: String) throws {
+    func `the error is sent where a stale response is not permitted`(_ cacheControl: String) throws {
         try scenario { origin, proxy in
             origin.on("/x", page(cacheControl))
             try proxy.get("/x")

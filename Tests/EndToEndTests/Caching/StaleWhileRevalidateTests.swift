@@ -14,7 +14,7 @@ import Testing
         }
     }
 
-    @Test func `two hundred clients are answered stale at once, and one refresh runs`() throws {
+    @Test func `two hundred clients get the stale response at once, and one refresh runs`() throws {
         try scenario { origin, proxy in
             let refresh = Gate()
             Self.script(origin, refresh)
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func `the refresh does not die with the client that caused it`() throws {
+    @Test func `a refresh goes on when the client that caused it leaves`() throws {
         try scenario(.whenLastLeaves("cancel")) { origin, proxy in
             let refresh = Gate()
             Self.script(origin, refresh)
@@ -55,7 +55,7 @@ import Testing
     ]
 
     @Test(arguments: 0..<other.count)
-    func `where the refresh brings something else that is not stored, the stale page is not served any more`(
+    func `a refresh with another response that is not stored ends the use of the stale page`(
         _ index: Int
     ) throws {
         try scenario { origin, proxy in
@@ -77,7 +77,7 @@ import Testing
         }
     }
 
-    @Test func `where it brings a page for some only, the stale one is not served to the others any more`() throws {
+    @Test func `a refresh with Vary ends the use of the stale page for other clients`() throws {
         try scenario { origin, proxy in
             origin.on("/s") { request in
                 [
@@ -101,7 +101,7 @@ import Testing
     }
 
     @Test(arguments: [429, 500])
-    func `where it brings only that the origin has no time, it is`(_ status: Int) throws {
+    func `a refresh with an error of an overloaded origin keeps the stale page`(_ status: Int) throws {
         try scenario { origin, proxy in
             origin.on("/s") { request in
                 [
@@ -117,7 +117,7 @@ import Testing
         }
     }
 
-    @Test func `past its window a stale response is not served`() throws {
+    @Test func `a stale response past its window is not served`() throws {
         try scenario { origin, proxy in
             origin.on("/s") { request in
                 [

@@ -17,7 +17,7 @@ import Testing
         return .answer(200, "Cache-Control: max-age=60", "Vary: Accept-Language", pattern: length, seed: seed)
     }
 
-    @Test func `three variants for fifty clients each are three fetches`() throws {
+    @Test func `three variants for fifty clients each cause three fetches`() throws {
         try scenario { origin, proxy in
             origin.on("/v") { [self] in [.wait(.milliseconds(300)), answer($0, length: 20_000)] }
             let answers = crowd(proxy, "/v", each: 50).finished()
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `other variants start when the head says so, not when the first body has ended`() throws {
+    @Test func `other variants are fetched when the head arrives, before the first body has ended`() throws {
         try scenario { origin, proxy in
             let head = Gate(), body = Gate()
             origin.on("/v") { request in
@@ -104,7 +104,7 @@ import Testing
         }
     }
 
-    @Test func `Vary star is never shared`() throws {
+    @Test func `a response with Vary * is never shared`() throws {
         try scenario { origin, proxy in
             origin.on("/v") { [.answer(200, "Cache-Control: max-age=60", "Vary: *", body: "\($0.number)")] }
             let answers = try [proxy.get("/v"), proxy.get("/v")]
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func `what Connection names chooses no variant, as the origin does not see it`() throws {
+    @Test func `a field that Connection names chooses no variant`() throws {
         try scenario { origin, proxy in
             origin.on("/v") {
                 [
@@ -130,7 +130,7 @@ import Testing
     }
 
     @Test(arguments: ["X-Forwarded-For", "Accept, via", "TE"])
-    func `what says more to the origin than to us is shared by nobody`(_ name: String) throws {
+    func `a response that varies by a field that the proxy adds to is not shared`(_ name: String) throws {
         try scenario { origin, proxy in
             origin.on("/v") { [.answer(200, "Cache-Control: max-age=60", "Vary: \(name)", body: "\($0.number)")] }
             let answers = try [proxy.get("/v"), proxy.get("/v")]
@@ -140,7 +140,7 @@ import Testing
     }
 
     @Test(arguments: ["X-Forwarded-Host", "X-Forwarded-Proto", "Forwarded", "X-Original-URL", "Keep-Alive"])
-    func `what goes no further than to us chooses no variant`(_ name: String) throws {
+    func `a field that is not forwarded chooses no variant`(_ name: String) throws {
         try scenario { origin, proxy in
             origin.on("/v") { [.answer(200, "Cache-Control: max-age=60", "Vary: \(name)", body: "\($0.number)")] }
             let texts = try ["one", "two", "three"].map { try proxy.get("/v", "\(name): \($0)").text }
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test func `where clients' fields go on as they are, they choose the variant`() throws {
+    @Test func `a client's forwarding field chooses the variant where it is forwarded unchanged`() throws {
         try scenario(.other(section: "forwarding", key: "x-forwarded", value: "false")) { origin, proxy in
             origin.on("/v") {
                 [
@@ -163,7 +163,7 @@ import Testing
         }
     }
 
-    @Test func `a cookie in the key is all cookies of that name, since some origins take the last`() throws {
+    @Test func `a cookie in the key stands for all cookies of that name`() throws {
         try scenario(.other(section: "route", key: "key", value: "{cookies: [theme]}")) { origin, proxy in
             origin.on("/c") { [.answer(200, "Cache-Control: max-age=60", body: $0["cookie"] ?? "")] }
             let cookies = ["theme=light; theme=evil", "theme=light", "theme=light; x=1"]
@@ -172,7 +172,7 @@ import Testing
         }
     }
 
-    @Test func `a cookie that may be part of a quoted value does not count as sent by itself`() throws {
+    @Test func `a cookie inside a quoted value does not count as a separate cookie`() throws {
         try scenario(.other(section: "route", key: "key", value: "{cookies: [theme]}")) { origin, proxy in
             origin.on("/c") { [.answer(200, "Cache-Control: max-age=60", body: $0["cookie"] ?? "")] }
             let cookies = ["a=\"; theme=dark; b=\"", "theme=dark", "theme=dark; a=\"x\""]
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test func `two lines of a field that is no list are not one with a comma`() throws {
+    @Test func `two lines of a field that is no list differ from one line with a comma`() throws {
         try scenario(.other(section: "route", key: "key", value: "{headers: [x-tenant]}")) { origin, proxy in
             // As servers that take the first.
             origin.on("/v") {

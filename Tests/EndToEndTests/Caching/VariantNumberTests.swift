@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    @Test func `a hundred languages are a hundred fetches, however often each is asked for`() throws {
+    @Test func `a hundred languages cause a hundred fetches, however often each is requested`() throws {
         try scenario { origin, proxy in
             Self.script(origin)
             for _ in 0..<3 {
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func `what is asked for now and then is lost once at most among what is asked for once`() throws {
+    @Test func `a variant requested now and then is lost at most once among variants requested once`() throws {
         try scenario(Self.most(10)) { origin, proxy in
             Self.script(origin)
             for number in 0..<100 {
@@ -62,7 +62,7 @@ import Testing
         }
     }
 
-    @Test func `parts are kept of as many variants`() throws {
+    @Test func `parts are stored for as many variants as full responses`() throws {
         try scenario(.rangeMisses("part"), Self.most(20)) { origin, proxy in
             origin.on("/v") { _ in
                 [

@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func `pipelined hits are answered whole and in order by a client that reads late`() throws {
+    @Test func `a client that reads late gets pipelined hits whole and in order`() throws {
         try scenario { origin, proxy in
             let length = 2000
             for path in ["/a", "/b", "/c"] {
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func `pipelined hits go out though the request behind them has not come as a whole`() throws {
+    @Test func `pipelined hits are sent although the next request is incomplete`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
             try proxy.get("/x")
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `a pipelined body is not taken for a request`() throws {
+    @Test func `a body is not parsed as a pipelined request`() throws {
         try scenario { origin, proxy in
             origin.on("*") { _ in [.requestBody, .answer(200, body: "ok")] }
             let inner = "GET /inner HTTP/1.1\r\nHost: a\r\n\r\n"
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `a client that says close is closed after its answer`() throws {
+    @Test func `a connection is closed after the response to a request with Connection close`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "x")] }
             let client = try proxy.connect()
@@ -103,7 +103,7 @@ import Testing
         }
     }
 
-    @Test func `after so many requests a connection is closed, and its last answer says so`() throws {
+    @Test func `a connection is closed after its last permitted request, and the response says so`() throws {
         try scenario(.other(section: "clients", key: "max-requests-per-connection", value: "3")) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
             let client = try proxy.connect()
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func `a client of HTTP 1 point 0 gets no chunks, and the end of the connection`() throws {
+    @Test func `an HTTP 1 point 0 client gets no chunks, and the end of the connection`() throws {
         try scenario { origin, proxy in
             origin.on("/chunks") { _ in
                 [.head(200, "Transfer-Encoding: chunked"), .chunk("one"), .chunk("two"), .lastChunk()]
@@ -132,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func `a client of HTTP 1 point 0 can keep its connection when the length is known`() throws {
+    @Test func `an HTTP 1 point 0 client can keep its connection when the length is known`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "x")] }
             let client = try proxy.connect()
@@ -144,7 +144,7 @@ import Testing
         }
     }
 
-    @Test func `an answer cut off for a client of HTTP 1 point 0 is a reset, since an end would look whole`() throws {
+    @Test func `a response cut off for an HTTP 1 point 0 client ends with a reset`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/cut") { _ in [.head(200, "Transfer-Encoding: chunked"), .chunk("half"), .gate(gate), .reset] }
@@ -156,7 +156,7 @@ import Testing
         }
     }
 
-    @Test func `so is one whose client of HTTP 1 point 0 has shut its half as well`() throws {
+    @Test func `a response cut off for a half-closed HTTP 1 point 0 client ends with a reset`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/cut") { _ in [.head(200, "Transfer-Encoding: chunked"), .chunk("half"), .gate(gate), .reset] }
@@ -170,7 +170,7 @@ import Testing
         }
     }
 
-    @Test func `upstream connections are kept and reused`() throws {
+    @Test func `origin connections are kept and reused`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }
             let client = try proxy.connect()

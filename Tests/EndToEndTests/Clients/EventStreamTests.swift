@@ -31,7 +31,7 @@ import Testing
 
     // MARK: Silence
 
-    @Test(arguments: kinds) func `its silence is no failure`(_ kind: String) throws {
+    @Test(arguments: kinds) func `the silence of an event stream is no failure`(_ kind: String) throws {
         try scenario(.noProgressTimeout(.milliseconds(500))) { origin, proxy in
             origin.on("/sse") { _ in
                 [
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test(arguments: others) func `that of another response is`(_ kind: String) throws {
+    @Test(arguments: others) func `the silence of another response is a failure`(_ kind: String) throws {
         try scenario(.noProgressTimeout(.milliseconds(500))) { origin, proxy in
             origin.on("/sse") { _ in [.head(200, "Transfer-Encoding: chunked", kind), .chunk("a "), .silence] }
             let answer = try proxy.get("/sse")
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func `it may be silent for as long as a tunnel`() throws {
+    @Test func `an event stream may be silent for as long as a tunnel`() throws {
         try scenario(.noProgressTimeout(.milliseconds(500)), .tunnelTimeout(.milliseconds(1500))) { origin, proxy in
             origin.on("/sse") { _ in
                 [.head(200, "Transfer-Encoding: chunked", Self.kinds[0]), .chunk("a "), .silence]
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func `so is a post answered that is written as it is made`() throws {
+    @Test func `a streamed response to POST may be silent too`() throws {
         try scenario(.noProgressTimeout(.milliseconds(500))) { origin, proxy in
             origin.on("/sse") { _ in
                 [
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func `one that is shared is not overtaken because nothing happens`() throws {
+    @Test func `a shared event stream is not overtaken while silent`() throws {
         try scenario(.overtakeAfter(.milliseconds(200))) { origin, proxy in
             let rest = Gate()
             Self.script(origin, rest, Self.kinds[0], "Cache-Control: public")
@@ -92,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `nobody keeps one open for which nobody listens`() throws {
+    @Test func `an event stream without clients is closed`() throws {
         try scenario(.whenLastLeaves("finish")) { origin, proxy in
             let rest = Gate()
             Self.script(origin, rest, Self.kinds[0], "Cache-Control: public, max-age=60")
@@ -104,7 +104,7 @@ import Testing
 
     // MARK: Who may listen
 
-    @Test(arguments: kinds) func `who comes later hears nothing of the past`(_ kind: String) throws {
+    @Test(arguments: kinds) func `a late client gets no earlier events`(_ kind: String) throws {
         try scenario { origin, proxy in
             let rest = Gate()
             Self.script(origin, rest, kind)
@@ -119,7 +119,9 @@ import Testing
         }
     }
 
-    @Test(arguments: kinds) func `those who wait are released when the head is there, all at once`(_ kind: String)
+    @Test(arguments: kinds) func `waiters are released together when the head of an event stream arrives`(
+        _ kind: String
+    )
         throws
     {
         try scenario { origin, proxy in
@@ -151,7 +153,7 @@ import Testing
         "Cache-Control: public", "Cache-Control: max-age=60", "Cache-Control: s-maxage=60",
         "CDN-Cache-Control: max-age=60", "Cache-Control: public, max-age=0",
     ])
-    func `several listen to one that its origin permits to share`(_ permission: String) throws {
+    func `several clients share an event stream if the origin permits`(_ permission: String) throws {
         try scenario { origin, proxy in
             let (head, rest) = (Gate(), Gate())
             origin.on("/sse") { request in
@@ -171,7 +173,7 @@ import Testing
     }
 
     @Test(arguments: ["Cache-Control: max-age=0", "Last-Modified: Mon, 01 Jan 2024 00:00:00 GMT", "ETag: \"a\""])
-    func `no default of ours permits that, nor has it stored`(_ field: String) throws {
+    func `no default setting shares or stores an event stream`(_ field: String) throws {
         try scenario(.other(section: "caching", key: "default-ttl", value: "1h")) { origin, proxy in
             let rest = Gate.opened
             Self.script(origin, rest, Self.kinds[0], field)
@@ -182,7 +184,7 @@ import Testing
         }
     }
 
-    @Test func `a failing one is everybody's error`() throws {
+    @Test func `a failing event stream sends its error to every waiter`() throws {
         try scenario { origin, proxy in
             let head = Gate()
             origin.on("/sse") { _ in [.gate(head), .answer(503, Self.kinds[0], body: "down")] }
@@ -197,7 +199,7 @@ import Testing
     // MARK: Content of requests
 
     @Test(arguments: ["Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n", "Content-Length: 10\r\n\r\nhello"])
-    func `content whose client asks for it is not read ahead`(_ beginning: String) throws {
+    func `request content marked as incremental is not read ahead`(_ beginning: String) throws {
         try scenario { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200, body: "thanks")] }
             let client = try proxy.connect()
@@ -210,7 +212,7 @@ import Testing
         }
     }
 
-    @Test func `question and answer may go on at the same time`() throws {
+    @Test func `an incremental request and its response may overlap`() throws {
         try scenario { origin, proxy in
             origin.on("/up") { _ in
                 [

@@ -20,7 +20,8 @@ import Testing
         try eventually("the ends have arrived") { !System.hasOpenConnection(ownPort: port) }
     }
 
-    @Test(arguments: ["max-age=60", "no-store"]) func `it gets what it waits for`(_ control: String) throws {
+    @Test(arguments: ["max-age=60", "no-store"]) func `a half-closed client gets its response`(_ control: String) throws
+    {
         try scenario { origin, proxy in
             let head = Gate()
             origin.on("/x") { _ in [.gate(head), .answer(200, "Cache-Control: \(control)", body: "here")] }
@@ -37,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `one of HTTP 1 point 0 does, too`() throws {
+    @Test func `a half-closed HTTP 1 point 0 client gets its response`() throws {
         try scenario { origin, proxy in
             let head = Gate()
             origin.on("/x") { _ in
@@ -52,7 +53,9 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 65_536]) func `so does one whose content is complete`(_ buffer: Int) throws {
+    @Test(arguments: [0, 65_536]) func `a half-closed client with complete content gets its response`(_ buffer: Int)
+        throws
+    {
         try scenario(.bodyBuffer(buffer)) { origin, proxy in
             let head = Gate()
             origin.on("/up") { _ in [.requestBody, .gate(head), .answer(200, body: "thanks")] }
@@ -64,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `one whose content is not complete has gone`() throws {
+    @Test func `a half-closed client with incomplete content has left`() throws {
         try scenario(.bodyBuffer(0)) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200)] }
             let client = try Self.ask(proxy, "POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 10\r\n\r\nhello")
@@ -73,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `all requests that it sent are answered, in order`() throws {
+    @Test func `a half-closed client gets the responses to all its requests, in order`() throws {
         try scenario { origin, proxy in
             let head = Gate()
             for path in ["/a", "/b", "/c"] {
@@ -90,7 +93,7 @@ import Testing
 
     /// While the request before is served, and before that is begun.
     @Test(arguments: [false, true])
-    func `one that has gone behind several requests is found out while the last is served`(_ resets: Bool) throws {
+    func `a client that leaves behind several requests is noticed while the last is served`(_ resets: Bool) throws {
         try scenario(.whenLastLeaves("cancel")) { origin, proxy in
             let head = Gate()
             origin.on("/a") { _ in [.gate(head), .answer(200, "Cache-Control: no-store", body: "a")] }
@@ -108,7 +111,7 @@ import Testing
         }
     }
 
-    @Test func `a body is followed to its end`() throws {
+    @Test func `a half-closed client gets a body to its end`() throws {
         try scenario { origin, proxy in
             let rest = Gate()
             origin.on("/x") { _ in
@@ -125,7 +128,7 @@ import Testing
         }
     }
 
-    @Test func `a tunnel still brings it what the origin says`() throws {
+    @Test func `a half-closed client of a tunnel still gets the origin's bytes`() throws {
         try scenario { origin, proxy in
             let head = Gate()
             origin.on("/ws") { _ in
@@ -144,7 +147,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [false, true]) func `one that resets has gone at once`(_ hasBody: Bool) throws {
+    @Test(arguments: [false, true]) func `a client that resets has left at once`(_ hasBody: Bool) throws {
         try scenario(.whenLastLeaves("cancel")) { origin, proxy in
             origin.on("/x") { _ in
                 (hasBody ? [.head(200, "Transfer-Encoding: chunked"), .chunk("one ")] : []) + [.silence]
@@ -160,7 +163,7 @@ import Testing
         }
     }
 
-    @Test func `one that has closed is found out when it is written to`() throws {
+    @Test func `a closed client is noticed when bytes are written`() throws {
         try scenario { origin, proxy in
             let events = (0..<3).map { _ in Gate() }
             origin.on("/x") { _ in
@@ -179,7 +182,7 @@ import Testing
         }
     }
 
-    @Test func `one that has closed is given up when nothing was written to it for a while`() throws {
+    @Test func `a closed client is given up if nothing was written for a while`() throws {
         try scenario(.whenLastLeaves("cancel")) { origin, proxy in
             origin.on("/x") { _ in [.silence] }
             let client = try proxy.connect()
@@ -192,7 +195,7 @@ import Testing
         }
     }
 
-    @Test func `one that has closed its end of a Unix socket has gone at once`() throws {
+    @Test func `a client that closes a Unix socket has left at once`() throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
         origin.on("/x") { _ in [.silence] }
@@ -212,7 +215,7 @@ import Testing
         }
     }
 
-    @Test func `one that only shut its half of a Unix socket is answered`() throws {
+    @Test func `a half-closed client on a Unix socket gets its response`() throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
         let head = Gate()

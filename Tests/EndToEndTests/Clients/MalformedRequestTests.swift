@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func `what refuses a HEAD has no content, however malformed it is`() throws {
+    @Test func `the response to a refused HEAD has no content, however malformed the request`() throws {
         try scenario(.headTimeout(.milliseconds(500))) { origin, proxy in
             for (rest, status) in [
                 ("/a b HTTP/1.1\r\nHost: a\r\n\r\n", 400), ("/ HTTP/1.1\r\n\r\n", 400),
@@ -118,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func `a slow head is 408 and closed`() throws {
+    @Test func `a slow head gets 408, and its connection is closed`() throws {
         try scenario(.headTimeout(.milliseconds(500))) { origin, proxy in
             let client = try proxy.connect()
             try client.send("GET / HTTP/1.1\r\nHo")
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test func `a head that keeps dripping is slow as well`() throws {
+    @Test func `a head that arrives byte by byte is slow too`() throws {
         try scenario(.headTimeout(.milliseconds(500))) { _, proxy in
             let client = try proxy.connect()
             let begun = Instant.now
@@ -147,7 +147,7 @@ import Testing
         }
     }
 
-    @Test func `an idle connection is closed after its time`() throws {
+    @Test func `an idle connection is closed after idle-timeout`() throws {
         try scenario(.idleTimeout(.milliseconds(300))) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "x")] }
             let client = try proxy.connect()
@@ -172,7 +172,7 @@ import Testing
                 431
             ),
         ] as [(Setting, String, Int)])
-    func `what is too much is for the operator to say`(limit: Setting, request: String, status: Int) throws {
+    func `the limits of a request are the configured ones`(limit: Setting, request: String, status: Int) throws {
         for (setting, expected) in [(.workers(1), 200), (limit, status)] as [(Setting, Int)] {
             try scenario(setting) { origin, proxy in
                 origin.on("*") { _ in [.answer(200)] }
@@ -184,7 +184,7 @@ import Testing
         }
     }
 
-    @Test func `a request that comes byte by byte is a request like any other`() throws {
+    @Test func `a request that arrives byte by byte is served like any other`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.requestBody, .answer(200, body: "x")] }
             let client = try proxy.connect()

@@ -11,7 +11,7 @@ import Testing
         """
 
     @Test(arguments: ["no-store", "public"])
-    func `each event is there before the next is sent`(_ cacheControl: String) throws {
+    func `each event reaches the client before the next is sent`(_ cacheControl: String) throws {
         try scenario { origin, proxy in
             let gates = (0..<4).map { _ in Gate() }
             origin.on("/events") { _ in

@@ -2,7 +2,7 @@ import Testing
 
 /// What identifies the resource, and limits on what is asked for.
 @Suite(.scenario) struct RequestTargetTests {
-    @Test func `the absolute form counts, not a Host beside it`() throws {
+    @Test func `the absolute form takes precedence over Host`() throws {
         try scenario { origin, proxy in
             origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
             let client = try proxy.connect()
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func `a host that is not served is 421`() throws {
+    @Test func `a host that is not served gets 421`() throws {
         try scenario(.hosts(["one.example"])) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "x")] }
             let served = try proxy.get("/x", "Host: one.example"), other = try proxy.get("/x", "Host: two.example")
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `names below one are served, and have a route, by a pattern`() throws {
+    @Test func `a wildcard host serves and routes the names below`() throws {
         try scenario(.hosts(["\"*.one.example\""]), .other(section: "route", key: "host", value: "\"*.b.one.example\""))
         {
             origin, proxy in
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func `the query belongs to the key, and the target goes upstream as it came`() throws {
+    @Test func `the query is part of the key, and the target is forwarded unchanged`() throws {
         try scenario { origin, proxy in
             origin.on("/q") { [.answer(200, "Cache-Control: max-age=60", body: $0.target)] }
             for target in ["/q?b=2&a=1", "/q?a=1&b=2", "/q", "/q?", "/q?%61=1"] {
@@ -64,7 +64,7 @@ import Testing
 
     /// RFC 9110 §7.4: they name other resources than ours.
     @Test(arguments: ["https://one.example/x", "HTTPS://one.example/x", "ftp://one.example/x", "wss://one.example"])
-    func `a URL of another scheme is 421`(_ target: String) throws {
+    func `a URL of another scheme gets 421`(_ target: String) throws {
         try scenario(.hosts(["one.example"])) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
             let client = try proxy.connect()
@@ -78,7 +78,7 @@ import Testing
     }
 
     /// RFC 9931: what comes behind it may be somebody else's bytes.
-    @Test func `CONNECT is not served, nor what comes behind it`() throws {
+    @Test func `CONNECT is refused, and bytes behind it are not parsed`() throws {
         try scenario { origin, proxy in
             origin.on("*") { _ in [.answer(200)] }
             let client = try proxy.connect()
@@ -90,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func `a body over the limit is 413`() throws {
+    @Test func `a body over the limit gets 413`() throws {
         try scenario(.maxBodySize(1_000)) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200)] }
             #expect(try proxy.send("POST", "/up", body: String(repeating: "a", count: 1_000)).status == 200)

@@ -9,7 +9,7 @@ import Testing
         "HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: websocket\r\nSec-WebSocket-Accept: x\r\n\r\n"
     static let switching = Step.raw(head)
 
-    @Test func `after 101 bytes pass both ways`() throws {
+    @Test func `bytes pass both ways after a 101`() throws {
         try scenario { origin, proxy in
             origin.on("/ws") { _ in [Self.switching, .raw("welcome"), .echo] }
             let client = try proxy.connect()
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `the access log tells of a 101 what it tells of any response`() throws {
+    @Test func `the access log has the same fields for a 101 as for any response`() throws {
         try scenario(.accessLog) { origin, proxy in
             origin.on("/ws") { _ in [Self.switching, .echo] }
             let client = try proxy.connect()
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func `a reset of the origin is one for the client, to whom an end would mean that it has all`() throws {
+    @Test func `a reset by the origin resets the client's connection`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/ws") { _ in [.raw(Self.head + "half"), .gate(gate), .reset] }
@@ -54,7 +54,7 @@ import Testing
         }
     }
 
-    @Test func `bytes sent right behind the request reach the other side`() throws {
+    @Test func `bytes sent right behind the request reach the origin`() throws {
         try scenario { origin, proxy in
             origin.on("/ws") { _ in [Self.switching, .echo] }
             let client = try proxy.connect()
@@ -77,7 +77,7 @@ import Testing
     }
 
     @Test(arguments: [["Content-Length: 10"], ["Transfer-Encoding: chunked"]])
-    func `an origin that switches in the middle of the request's content is not believed`(_ framing: [String]) throws {
+    func `a 101 in the middle of the request's content is not accepted`(_ framing: [String]) throws {
         try scenario(.bodyBuffer(0)) { origin, proxy in
             origin.on("/ws") { _ in [Self.switching, .echo] }
             let client = try proxy.connect()
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func `an origin that ends the tunnel ends it for the client`() throws {
+    @Test func `a tunnel that the origin ends is ended for the client`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/ws") { _ in [Self.switching, .raw("bye"), .gate(gate), .close] }
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func `a tunnel in which nothing moves ends after the time set, and only then`() throws {
+    @Test func `a silent tunnel ends after its timeout, and not before`() throws {
         try scenario(.tunnelTimeout(.seconds(3))) { origin, proxy in
             origin.on("/ws") { _ in [Self.switching, .echo] }
             let client = try proxy.connect()
@@ -127,7 +127,7 @@ import Testing
         }
     }
 
-    @Test func `an origin that does not switch answers as usual`() throws {
+    @Test func `an origin that does not switch protocols responds as usual`() throws {
         try scenario { origin, proxy in
             origin.on("/ws") { _ in [.answer(426, "Upgrade: other", body: "no")] }
             let client = try proxy.connect()
@@ -138,7 +138,7 @@ import Testing
     }
 
     @Test(arguments: ["h2c", "h2c/1", "HTTP/2.0", "TLS/1.0", "websocket, TLS/1.2", "\"h2c\"", "h2c;q=1", ""])
-    func `an upgrade to what carries requests, or to nothing at all, is not passed on`(_ protocols: String) throws {
+    func `an upgrade to a protocol that carries requests, or to none, is not forwarded`(_ protocols: String) throws {
         try scenario { origin, proxy in
             origin.on("*") { _ in [.answer(200, body: "still HTTP/1.1")] }
             let answer = try proxy.get(
@@ -154,7 +154,7 @@ import Testing
         ["Connection: Upgrade, HTTP2-Settings", "Upgrade: h2c", "HTTP2-Settings: AAMAAABk"], ["Upgrade: websocket"],
         ["Connection: Upgrade", "Upgrade:"],
     ])
-    func `a request with an upgrade that is ignored is like any other`(_ fields: [String]) throws {
+    func `a request with an ignored upgrade is served like any other`(_ fields: [String]) throws {
         try scenario(.workers(1)) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "x")] }
@@ -176,7 +176,7 @@ import Testing
         }
     }
 
-    @Test func `a 101 has no length, whatever the origin says`() throws {
+    @Test func `a 101 has no length, whatever the origin sends`() throws {
         try scenario { origin, proxy in
             origin.on("/ws") { _ in
                 [
@@ -192,7 +192,7 @@ import Testing
         }
     }
 
-    @Test func `little waits in a tunnel for who takes nothing`() throws {
+    @Test func `a tunnel buffers little for a peer that reads nothing`() throws {
         try scenario(.workers(1)) { origin, proxy in
             let gate = Gate()
             origin.on("/ws") { _ in [Self.switching, .gate(gate), .close] }

@@ -17,7 +17,7 @@ import Testing
     }
 
     @Test(arguments: ["max-age=60", "no-store"])
-    func `each chunk is there with its end before the next is sent`(_ cacheControl: String) throws {
+    func `each chunk reaches the client with its end before the next is sent`(_ cacheControl: String) throws {
         try scenario { origin, proxy in
             let gates = (0..<3).map { _ in Gate() }
             Self.script(origin, gates, cacheControl)
@@ -45,7 +45,7 @@ import Testing
         }
     }
 
-    @Test func `a chunk of a request reaches the origin with its end before the client sends the next`() throws {
+    @Test func `each chunk of a request reaches the origin with its end before the next is sent`() throws {
         try scenario(.bodyBuffer(0)) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200, body: "thanks")] }
             let client = try proxy.connect()

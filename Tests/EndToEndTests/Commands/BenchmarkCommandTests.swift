@@ -18,7 +18,7 @@ import Testing
             (["simulate", "--write", "/nowhere/page.md"], "/nowhere/page.md cannot be written"),
             (["origin", "PORT"], ": Address already in use"),
         ])
-    func `what it cannot do it says in a line, and ends with 1`(_ words: [String], _ said: String) throws {
+    func `a benchmark that cannot run prints one line and exits with 1`(_ words: [String], _ said: String) throws {
         let folder = try System.makeTemporaryFolder()
         defer { System.removeFolder(folder) }
         let path = try #require(Self.path)

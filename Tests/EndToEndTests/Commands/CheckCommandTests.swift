@@ -11,7 +11,7 @@ import Testing
         #expect(places.allSatisfy { (Int($0.output.2) ?? 0) > 0 })
     }
 
-    @Test func `a file with a byte order mark is fine, one in UTF-16 is told how to be saved`() throws {
+    @Test func `a file with a byte order mark is accepted, one in UTF-16 is refused with advice`() throws {
         let file = Setting.file([.workers(2)], upstream: "http://127.0.0.1:9000")
         let marked = try Program.run("check", "@/marked.yaml", files: ["marked.yaml": "\u{FEFF}" + file])
         #expect(marked.exit == .code(0), "\(marked.everything)")
@@ -27,7 +27,7 @@ import Testing
             "\(wide.everything)")
     }
 
-    @Test func `a good file is fine`() throws {
+    @Test func `a valid file is accepted`() throws {
         let file = Setting.file([.workers(2), .headTimeout(.seconds(5))], upstream: "http://127.0.0.1:9000")
         let run = try Program.run("check", "--config", "@/good.yaml", files: ["good.yaml": file])
         #expect(run.exit == .code(0), "\(run.everything)")
@@ -41,7 +41,7 @@ import Testing
         #expect(twice.exit == .code(64), "\(twice.everything)")
     }
 
-    @Test func `text that is not YAML is 78 with its place`() throws {
+    @Test func `text that is not YAML exits with 78 and its place`() throws {
         let run = try Program.run("check", "--config", "@/bad.yaml", files: ["bad.yaml": "workers: [1, 2\nlisten: {\n"])
         #expect(run.exit == .code(78))
         #expect(run.everything.contains(#/bad\.yaml:\d+:\d+: /#))
@@ -56,12 +56,12 @@ import Testing
         return try body("/proc/\(getpid())/fd/\(pipe.reading)")
     }
 
-    @Test func `a pipe into which nothing was written is no file of settings`() throws {
+    @Test func `an empty pipe is refused`() throws {
         let empty = try withPipe(of: "") { try Program.run("check", "--config", $0) }
         #expect(empty.exit == .code(78) && empty.errors.contains(":1:1: the file is empty"), "\(empty.everything)")
     }
 
-    @Test func `an address for clients and for the admin listener is found by check, and by serve before it listens`()
+    @Test func `an address for clients that is the admin address is reported by check and by serve`()
         throws
     {
         let file = ["c.yaml": "listen: [127.0.0.1:8081]\n"]
@@ -82,7 +82,7 @@ import Testing
             "\(flags.everything)")
     }
 
-    @Test func `a pipe is read as a file is`() throws {
+    @Test func `a pipe is read like a file`() throws {
         let file = Setting.file([.workers(2)], upstream: "http://127.0.0.1:9000")
         let good = try withPipe(of: file) { try Program.run("check", "--config", $0) }
         #expect(good.exit == .code(0), "\(good.everything)")
@@ -92,7 +92,7 @@ import Testing
         #expect(other.exit == .code(78) && other.errors.contains("nor a pipe"), "\(other.everything)")
     }
 
-    @Test func `a proxy starts from a pipe, and a reload does not wait for it`() throws {
+    @Test func `a proxy starts from a pipe, and a reload does not wait for the pipe`() throws {
         let file = Setting.file([.workers(1)], upstream: "http://127.0.0.1:9000")
         try withPipe(of: file) { path in
             let folder = try System.makeTemporaryFolder()
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func `serve refuses what check refuses`() throws {
+    @Test func `serve refuses each file that check refuses`() throws {
         let file = Setting.fileWithFiveMistakes
         let run = try Program.run(
             "serve", "--listen", "127.0.0.1:0", "--config", "@/bad.yaml", files: ["bad.yaml": file.text])
@@ -116,7 +116,7 @@ import Testing
         #expect(!run.errors.contains("listening on"))
     }
 
-    @Test func `a file that is not there is 78 when it was named`() throws {
+    @Test func `a named file that does not exist exits with 78`() throws {
         #expect(try Program.run("check", "--config", "@/none.yaml").exit == .code(78))
     }
 
@@ -130,7 +130,7 @@ import Testing
 
         """
 
-    @Test func `what is no mistake but perhaps not meant is a warning with its place, and exit 0`() throws {
+    @Test func `a doubtful setting gives a warning with its place, and exit 0`() throws {
         let run = try Program.run("check", "@/c.yaml", files: ["c.yaml": Self.unused])
         #expect(run.exit == .code(0) && run.output.hasSuffix("c.yaml: ok\n"), "\(run.everything)")
         let lines = run.errors.split(separator: "\n")
@@ -139,7 +139,7 @@ import Testing
         #expect(run.errors.contains(#/c\.yaml:6:12: warning: requests for `b\.example` get 421/#), "\(run.errors)")
     }
 
-    @Test func `the log has the warnings at the start and at each reload, and no more than a page of them`() throws {
+    @Test func `the log has the warnings at start and at each reload, but no more than a page of them`() throws {
         let program = try Program.serve(file: Self.unused)
         defer { program.stop() }
         func told(_ text: String) -> Int {

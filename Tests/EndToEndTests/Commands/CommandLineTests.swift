@@ -2,7 +2,7 @@ import Glibc
 import Testing
 
 @Suite(.scenario) struct CommandLineTests {
-    @Test func `an address in use is 69`() throws {
+    @Test func `an address in use exits with 69`() throws {
         let taken = try Socket.listen()
         defer { Socket.close(taken.descriptor) }
         let run = try Program.run(
@@ -11,7 +11,7 @@ import Testing
         #expect(run.errors.contains("\(taken.port)"))
     }
 
-    @Test func `an address in use by another coalesced is 69 as well`() throws {
+    @Test func `an address in use by another coalesced exits with 69`() throws {
         try scenario { _, proxy in
             let run = try Program.run(
                 "serve", "--listen", "127.0.0.1:\(proxy.endpoint.port)", "--upstream", "http://127.0.0.1:9", "--admin",
@@ -21,14 +21,13 @@ import Testing
         }
     }
 
-    @Test func `a unix socket in a folder that is not there is 69, and says what to do`() throws {
+    @Test func `a Unix socket in a missing folder exits with 69 and advice`() throws {
         let run = try Program.run("--listen", "unix:@/nowhere/s", "--upstream", "http://127.0.0.1:9")
         #expect(run.exit == .code(69) && run.errors.contains("create its directory"), "\(run.errors)")
     }
 
     @Test(arguments: [("0666", 0o666), ("0600", 0o600)])
-    func `a unix socket that clients connect to has the permissions of the file`(_ text: String, _ mode: mode_t) throws
-    {
+    func `a Unix socket for clients has the configured permissions`(_ text: String, _ mode: mode_t) throws {
         let folder = try System.makeTemporaryFolder()
         let file = Setting.file([.other(section: "", key: "socket-mode", value: text)], upstream: "http://127.0.0.1:9")
         try System.write(file, to: "\(folder)/coalesced.yaml")
@@ -44,7 +43,7 @@ import Testing
     @Test(arguments: [
         ["--listen", "unix:@/precious"], ["--listen", "127.0.0.1:0", "--admin", "unix:@/precious"],
     ])
-    func `a file at a unix socket's path is 69 and stays`(_ addresses: [String]) throws {
+    func `a file at the path of a Unix socket exits with 69 and is kept`(_ addresses: [String]) throws {
         let folder = try System.makeTemporaryFolder()
         try System.write("precious", to: "\(folder)/precious")
         let words = addresses.map { $0.replacing("@", with: folder) }
@@ -56,7 +55,7 @@ import Testing
     }
 
     @Test(arguments: [1, 3])
-    func `it serves at a unix socket, which is gone when it has ended`(_ workers: Int) throws {
+    func `a Unix socket serves clients, and is removed at the end`(_ workers: Int) throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
         origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
@@ -83,7 +82,7 @@ import Testing
         ["serve", "--listen", "nowhere"], ["nonsense"], ["purge"], ["purge", "http://"],
         ["--listen", "127.0.0.1:1", "--admin", "0.0.0.0:1"],
     ])
-    func `wrong usage is 64 and says what is wrong`(_ arguments: [String]) throws {
+    func `wrong usage exits with 64 and an explanation`(_ arguments: [String]) throws {
         let folder = try System.makeTemporaryFolder()
         let program = try Program(folder: folder, arguments)
         defer { program.stop() }
@@ -136,7 +135,7 @@ import Testing
         (["check", "--confg", "a"], "Unknown option '--confg'. Did you mean '--config'?"),
         (["status", "--jsno"], "Unknown option '--jsno'. Did you mean '--json'?"),
     ])
-    func `a wrong value is told with its flag and what is allowed, in the first line`(
+    func `a wrong value is reported with its flag and the permitted values in the first line`(
         _ arguments: [String], _ said: String
     ) throws {
         let run = try Program.run(arguments)
@@ -145,7 +144,7 @@ import Testing
     }
 
     @Test(arguments: [["status"], ["top"], ["purge", "--all"]])
-    func `where the file does not tell the admin listener, it is said that a flag does`(_ words: [String]) throws {
+    func `a missing admin address is reported with the flag that sets it`(_ words: [String]) throws {
         for (name, code) in [("broken.yaml", Int32(78)), ("missing.yaml", 78)] {
             let run = try Program.run(words + ["--config", "@/\(name)"], files: ["broken.yaml": "workers: [\n"])
             #expect(run.exit == .code(code), "\(run.everything)")
@@ -158,7 +157,7 @@ import Testing
         }
     }
 
-    @Test func `it says its version and its commands`() throws {
+    @Test func `the program prints its version and its commands`() throws {
         let version = try Program.run("--version")
         #expect(version.exit == .code(0) && version.output.contains(#/\d+\.\d+/#))
         let help = try Program.run("--help")
@@ -166,7 +165,7 @@ import Testing
         for word in ["serve", "check", "demo", "purge", "status"] { #expect(help.output.contains(word)) }
     }
 
-    @Test func `it serves without a file, on several addresses`() throws {
+    @Test func `the program serves without a file, on several addresses`() throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
         origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
@@ -191,7 +190,7 @@ import Testing
     }
 
     @Test(arguments: [["check", "--config", "@/good.yaml"], ["--help"], ["serve", "--help"], ["--version"]])
-    func `an answer that standard output does not take is 74`(_ words: [String]) throws {
+    func `output that standard output does not take exits with 74`(_ words: [String]) throws {
         let folder = try System.makeTemporaryFolder()
         try System.write(Setting.file([], upstream: "http://127.0.0.1:9"), to: "\(folder)/good.yaml")
         #expect(unsafe symlink("/dev/full", "\(folder)/stdout") == 0)
@@ -200,7 +199,7 @@ import Testing
         #expect(try program.exited() == .code(74))
     }
 
-    @Test func `an answer of another kind of server than ours is 69`() throws {
+    @Test func `a response of another kind of server exits with 69`() throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
         origin.on("/status") { _ in [.answer(200, body: "{}")] }
@@ -209,7 +208,7 @@ import Testing
         #expect(origin.count("/status") == 1)
     }
 
-    @Test func `more memory than there is is told of at the start, by the name of its key`() throws {
+    @Test func `a memory setting larger than the machine's memory is reported at start with its key`() throws {
         for (memory, isTold) in [("1024TiB", true), ("16MiB", false)] {
             let folder = try System.makeTemporaryFolder()
             let program = try Program(
@@ -221,12 +220,12 @@ import Testing
     }
 
     /// Wherever they run out: some calls tell us, libevent ends the process.
-    @Test func `too few descriptors are 69, with a word on them`() throws {
+    @Test func `a descriptor limit that is too low exits with 69 and an explanation`() throws {
         for limit in 10...30 { try expectUnavailable(withDescriptors: limit) }
     }
 
     @Test(.disabled(if: Program.isThreadSanitized, "the sanitizer needs more address space than it has here"))
-    func `too little room for the workers' threads is 69, with a word on their number`() throws {
+    func `too little room for the workers' threads exits with 69 and their number`() throws {
         let folder = try System.makeTemporaryFolder()
         let program = try Program(
             folder: folder,
@@ -258,7 +257,7 @@ import Testing
         #expect(System.contents(of: "\(folder)/stderr").contains("Too many open files"), "\(limit)")
     }
 
-    @Test func `beside a running service it starts with the same file, if told to have no admin listener`() throws {
+    @Test func `a second instance starts with the same file if its admin listener is turned off`() throws {
         let taken = try Socket.listen()
         defer { Socket.close(taken.descriptor) }
         let folder = try System.makeTemporaryFolder()
@@ -276,7 +275,7 @@ import Testing
         #expect(!program.diagnostics.contains("(admin)"))
     }
 
-    @Test func `the log begins with the version, the process, the file and what is in it`() throws {
+    @Test func `the log begins with the version, the process, the file and its content`() throws {
         try scenario(.workers(2), arguments: ["--memory", "32MiB"]) { _, proxy in
             let version = try Program.run("--version").output.split(separator: "\n")[0]
             let first = proxy.diagnostics.split(separator: "\n").first ?? ""
@@ -285,7 +284,7 @@ import Testing
         }
     }
 
-    @Test func `there is one worker for each processor that it may run on`() throws {
+    @Test func `the number of workers is that of the permitted processors`() throws {
         let folder = try System.makeTemporaryFolder()
         // The first of those that this test may run on.
         let first = "$(grep Cpus_allowed_list /proc/self/status | tr -dc '0-9,-' | cut -d, -f1 | cut -d- -f1)"

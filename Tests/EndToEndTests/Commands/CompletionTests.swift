@@ -21,22 +21,22 @@ import Testing
     }
 
     @Test(arguments: ["serve", "check", "purge", "status", "top"])
-    func `a configuration file is one of the folder`(_ command: String) throws {
+    func `a configuration file completes to a file of the folder`(_ command: String) throws {
         #expect(try offered(command, "--config", "b") == ["b.yaml"])
     }
 
-    @Test func `the file to check is one of the folder`() throws {
+    @Test func `the file to check completes to a file of the folder`() throws {
         #expect(try offered("check", "a") == ["a.yaml"])
     }
 
-    @Test func `a word of a few is one of them`() throws {
+    @Test func `a value from a fixed set completes to one of the set`() throws {
         #expect(try offered("serve", "--log-level", "") == ["critical", "debug", "error", "info", "notice", "warning"])
         #expect(try offered("serve", "--admin", "") == ["off"])
         #expect(try offered("serve", "--access-log", "b") == ["b.yaml"])
     }
 
     @Test(arguments: [["serve", "--listen"], ["serve", "--upstream"], ["status", "--admin"], ["demo", "--listen"]])
-    func `an address is none of the files`(_ words: [String]) throws {
+    func `an address completes to no file`(_ words: [String]) throws {
         #expect(try offered(words[0], words[1], "") == [])
     }
 }

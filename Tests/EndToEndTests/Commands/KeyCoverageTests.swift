@@ -19,7 +19,7 @@ import Testing
         var description: String { section.isEmpty ? name : "\(section).\(name)" }
     }
 
-    @Test func `every key is set by a test that drives the program, or there is a reason why not`() {
+    @Test func `every key is set by a test that drives the program, or has a listed reason why not`() {
         let keys = Self.keys(System.contents(of: "\(Repository.folder)/config/coalesced.yaml"))
         #expect(keys.count > 75)
         let sources = Self.sources()

@@ -13,14 +13,14 @@ import Testing
         return try Program.Run(exit: program.exited(), output: program.output, errors: program.diagnostics)
     }
 
-    @Test func `installing before anything was built says what to do first`() throws {
+    @Test func `make install before any build names the missing step`() throws {
         let install = try make("install", "DESTDIR=/nowhere")
         #expect(install.exit == .code(2), "\(install.everything)")
         #expect(install.errors.contains("run `make build` first"), "\(install.everything)")
         #expect(!install.everything.contains("cannot stat"), "\(install.everything)")
     }
 
-    @Test func `a build on a terminal is a build into a pipe`() throws {
+    @Test func `a build on a terminal uses the same options as a build into a pipe`() throws {
         for (target, count) in [("build", 1), ("test", 3)] {
             let steps = try make("--dry-run", target).output.split(separator: "\n").filter {
                 $0.contains(#/swift (build|test)/#) && !$0.contains("--skip-build")

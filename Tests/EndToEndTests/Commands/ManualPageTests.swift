@@ -10,7 +10,7 @@ import Testing
         return Array(lines.drop { $0 != ".Sh \(name)" }.dropFirst().prefix { !$0.hasPrefix(".Sh ") })
     }
 
-    @Test func `it has the commands that the help has`() throws {
+    @Test func `the manual page has the commands of the help`() throws {
         let help = try Program.run("--help").output
         let listed = help.split(separator: "\n").drop { $0 != "SUBCOMMANDS:" }.compactMap {
             $0.firstMatch(of: #/^  ([a-z]+) /#).map { String($0.1) }
@@ -22,7 +22,7 @@ import Testing
     }
 
     @Test(arguments: ["serve", "check", "demo", "purge", "status", "top"])
-    func `its synopsis of a command is the usage in the command's help`(_ command: String) throws {
+    func `the synopsis of each command is the usage in the help of the command`(_ command: String) throws {
         let help = try Program.run(command, "--help").output
         let usage = help.split(separator: "\n").first { $0.hasPrefix("USAGE: ") } ?? ""
         let synopsis =
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func `it has the signals that the help of serve has`() throws {
+    @Test func `the manual page has the signals in the help of serve`() throws {
         let help = try Program.run("serve", "--help").output
         let described = Self.section("SIGNALS").filter { $0.hasPrefix(".It ") }.joined()
         #expect(
@@ -50,7 +50,7 @@ import Testing
         #expect(help.contains("drain-delay"), "what a second one does depends on it")
     }
 
-    @Test func `it has every exit code of the program`() {
+    @Test func `the manual page has every exit code of the program`() {
         let codes = System.contents(of: "\(Repository.folder)/Sources/coalesced/ExitStatus.swift").matches(
             of: /ExitCode\((\d+)\)/
         ).map { String($0.1) }

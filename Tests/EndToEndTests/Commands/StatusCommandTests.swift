@@ -15,7 +15,7 @@ import Testing
             shell: shell)
     }
 
-    @Test func `into a file, status is JSON, and top is one table without escape sequences`() throws {
+    @Test func `in a file, status is JSON, and top is one table without escape sequences`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
             try proxy.get("/x")
@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test(.enabled(if: isTerminalMade, "script(1) is not installed"))
-    func `on a terminal, status is for people and as wide as that, unless JSON is asked for`() throws {
+    func `on a terminal, status is text of the terminal's width, unless JSON is requested`() throws {
         try scenario { _, proxy in
             let status = try onTerminal(proxy, ["status"], columns: 30, rows: 6)
             defer { status.stop() }
@@ -50,7 +50,7 @@ import Testing
     }
 
     @Test(.enabled(if: isTerminalMade, "script(1) is not installed"))
-    func `on a terminal, top covers one screen with the next`() throws {
+    func `on a terminal, top replaces one screen by the next`() throws {
         try scenario { _, proxy in
             let top = try onTerminal(proxy, ["top"], columns: 40, rows: 5)
             defer { top.stop() }

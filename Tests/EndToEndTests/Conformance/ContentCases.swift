@@ -3,11 +3,13 @@ import Testing
 extension Conformance {
     /// Parts of representations (RFC 9110 §14, RFC 9111 §3.3 and §3.4), trailers and codings.
     @Suite struct Content {
-        @Test(arguments: ranges) func `ranges of what is stored whole`(_ one: Case) throws { try one.perform() }
+        @Test(arguments: ranges) func `ranges are served from a full stored response`(_ one: Case) throws {
+            try one.perform()
+        }
         @Test(arguments: parts) func `parts are stored, combined and completed`(_ one: Case) throws {
             try one.perform()
         }
-        @Test(arguments: framing) func `trailers and codings`(_ one: Case) throws { try one.perform() }
+        @Test(arguments: framing) func `trailers and codings are preserved`(_ one: Case) throws { try one.perform() }
 
         private static let fresh = "Cache-Control: max-age=100"
         private static let tag = "ETag: \"a\""
@@ -54,7 +56,7 @@ extension Conformance {
                 "one satisfiable range of two", .answers(fresh, tag, body: letters), .get(.fetched),
                 .get(.hit, "Range: bytes=0-1,90-99", .status(206), .body("ab"), .has("Content-Range", "bytes 0-1/26")))
             Case(
-                "too many ranges get the whole", .answers(fresh, tag, body: letters), .get(.fetched),
+                "too many ranges get the full response", .answers(fresh, tag, body: letters), .get(.fetched),
                 .get(
                     .hit,
                     "Range: bytes=0-0,2-2,4-4,6-6,8-8,10-10,12-12,14-14,16-16,18-18,20-20,22-22,24-24,1-1,3-3,5-5,7-7",
@@ -77,7 +79,7 @@ extension Conformance {
                 .answers(fresh, "Last-Modified: Tue, 01 Jan 2019 00:00:00 GMT", body: letters), .get(.fetched),
                 .get(.hit, "Range: bytes=0-4", "If-Range: Wed, 02 Jan 2019 00:00:00 GMT", .status(200), .body(letters)))
             Case(
-                "If-None-Match goes before Range", .answers(fresh, tag, body: letters), .get(.fetched),
+                "If-None-Match takes precedence over Range", .answers(fresh, tag, body: letters), .get(.fetched),
                 .get(.hit, "Range: bytes=0-4", "If-None-Match: \"a\"", .status(304), .body("")))
             Case(
                 "HEAD has no ranges", .answers(fresh, tag, body: letters), .get(.fetched),
@@ -86,7 +88,7 @@ extension Conformance {
                 "a stored 404 has no ranges", .answers(404, fresh, body: letters), .get(.fetched),
                 .get(.hit, "Range: bytes=0-4", .status(404), .body(letters)))
             Case(
-                "of a fetch for the request alone the answer passes as it is", .answers(fresh, tag, body: letters),
+                "the response to an unshared fetch is forwarded unchanged", .answers(fresh, tag, body: letters),
                 .get(
                     .fetched, "Cache-Control: no-store", "Range: bytes=0-4", .status(200), .body(letters),
                     .lacks("Content-Range")))
@@ -95,13 +97,14 @@ extension Conformance {
                 .get(.hit, "Range: bytes=0-1,4-5", .status(206), .body("abcdef"), .has("Content-Range", "bytes 0-5/26"))
             )
             Case(
-                "a range of what still arrives",
+                "a range of a response in flight",
                 .does(
                     .head(200, fresh, tag, "Content-Length: 26"), .text("abcdefghijklm"), .wait(.seconds(1)),
                     .text("nopqrstuvwxyz")), .begin(), .get(.stale, "Range: bytes=0-4", .status(206), .body("abcde")),
                 .end(.body(letters)))
             Case(
-                "a Range miss on an origin that ignores Range stores the whole", .answers(fresh, tag, body: letters),
+                "a Range miss on an origin that ignores Range stores the full response",
+                .answers(fresh, tag, body: letters),
                 .get(.fetched, "Range: bytes=0-4", .status(206), .body("abcde")), .get(.hit, .body(letters)),
                 .get(.hit, "Range: bytes=0-4", .status(206), .body("abcde")))
         }
@@ -119,7 +122,7 @@ extension Conformance {
                 "a part goes to the client that asked", by: "parts", part("0-4/26", "abcde"),
                 .get(.fetched, "Range: bytes=0-4", .status(206), .has("Content-Range", "bytes 0-4/26")))
             Case(
-                "a part is never taken for the whole", by: "parts", part("0-4/26", "abcde"),
+                "a part is never served as the full response", by: "parts", part("0-4/26", "abcde"),
                 .get(.fetched, "Range: bytes=0-4"), .answers(fresh, tag, body: letters),
                 .get(.stale, .status(200), .body(letters)))
             Case(
@@ -139,11 +142,11 @@ extension Conformance {
                 .get(.stale, "Range: bytes=5-9", .status(206), .body("fghij")),
                 .get(.hit, "Range: bytes=3-6", .status(206), .body("defg")))
             Case(
-                "only what is missing is fetched", by: "parts", part("0-4/26", "abcde"),
+                "only missing bytes are fetched", by: "parts", part("0-4/26", "abcde"),
                 .get(.fetched, "Range: bytes=0-4"), part("5-9/26", "fghij"),
                 .get(.stale, "Range: bytes=0-9", .status(206), .body("abcdefghij"), .asked("Range", "bytes=5-9")))
             Case(
-                "parts that make up the whole serve it", by: "parts", part("0-12/26", "abcdefghijklm"),
+                "parts without a gap serve the full response", by: "parts", part("0-12/26", "abcdefghijklm"),
                 .get(.fetched, "Range: bytes=0-12"), part("13-25/26", "nopqrstuvwxyz"),
                 .get(.stale, "Range: bytes=13-25", .status(206), .body("nopqrstuvwxyz")),
                 .get(.hit, .status(200), .body(letters), .has("Content-Length", "26"), .lacks("Content-Range")))
@@ -153,27 +156,27 @@ extension Conformance {
                 .get(.stale, "Range: bytes=5-9", .status(206), .body("FGHIJ")),
                 part("3-6/26", "DEFG", "ETag: \"b\""), .get(.stale, "Range: bytes=3-6", .status(206), .body("DEFG")))
             Case(
-                "a part with a weak tag serves what lies in it, and is not combined", by: "parts",
+                "a part with a weak tag serves ranges inside, and is not combined", by: "parts",
                 part("0-4/26", "abcde", "ETag: W/\"a\""), .get(.fetched, "Range: bytes=0-4"),
                 .get(.hit, "Range: bytes=1-3", .status(206), .body("bcd")),
                 part("3-6/26", "defg", "ETag: W/\"a\""),
                 .get(.stale, "Range: bytes=3-6", .status(206), .body("defg"), .asked("Range", "bytes=3-6")))
             Case(
-                "a part without a tag serves what lies in it, and is not combined", by: "parts",
+                "a part without a tag serves ranges inside, and is not combined", by: "parts",
                 part("0-4/26", "abcde", "X: y"), .get(.fetched, "Range: bytes=0-4"),
                 .get(.hit, "Range: bytes=1-3", .status(206), .body("bcd")), part("3-6/26", "defg", "X: y"),
                 .get(.stale, "Range: bytes=3-6", .status(206), .body("defg"), .asked("Range", "bytes=3-6")))
             Case(
-                "a part of an unknown whole serves its range", by: "parts", part("0-4/*", "abcde"),
+                "a part of unknown complete length serves its range", by: "parts", part("0-4/*", "abcde"),
                 .get(.fetched, "Range: bytes=0-4"), .get(.stale, "Range: bytes=0-4", .status(206), .body("abcde")))
             Case(
-                "a multipart answer passes and is not stored", by: "parts",
+                "a multipart response is forwarded and not stored", by: "parts",
                 .does(
                     .head(206, fresh, tag, "Content-Type: multipart/byteranges; boundary=B", "Content-Length: 8"),
                     .text("--B--\r\n\r")), .get(.fetched, "Range: bytes=0-1,20-21", .status(206)),
                 .answers(fresh, tag, body: letters), .get(.stale, .status(200), .body(letters)))
             Case(
-                "a 416 that one client's Range brought is not for others", by: "parts",
+                "a 416 to one client's Range is not shared", by: "parts",
                 .answers(416, fresh, "Content-Range: bytes */26"), .get(.fetched, "Range: bytes=90-99"),
                 .answers(fresh, tag, body: letters), .get(.fetched))
             Case(
@@ -205,12 +208,12 @@ extension Conformance {
                 .get(.fetched, .cutOff), .answers(fresh, tag, body: letters),
                 .get(.fetched, .body(letters), .askedWithout("Range")))
             Case(
-                "a body cut off that has changed is fetched anew",
+                "a body cut off that has changed is fetched again",
                 .does(.head(200, fresh, tag, "Content-Length: 26"), .text("abcdefghij"), .close),
                 .get(.fetched, .cutOff), .answers(fresh, "ETag: \"b\"", body: "other"),
                 .get(.fetched, .status(200), .body("other"), .asked("If-Range", "\"a\"")), .get(.hit, .body("other")))
             Case(
-                "a range of what was cut off is served",
+                "a range of a body cut off is served",
                 .does(.head(200, fresh, tag, "Content-Length: 26"), .text("abcdefghij"), .close),
                 .get(.fetched, .cutOff),
                 .get(
@@ -220,13 +223,14 @@ extension Conformance {
                 "a fresh part answers If-None-Match", by: "parts", part("0-4/26", "abcde"),
                 .get(.fetched, "Range: bytes=0-4"), .get(.hit, "If-None-Match: \"a\"", .status(304), .body("")))
             Case(
-                "If-Range on a part of an unknown whole", by: "parts", part("0-4/*", "abcde"),
+                "If-Range on a part of unknown complete length", by: "parts", part("0-4/*", "abcde"),
                 .get(.fetched, "Range: bytes=0-4"),
                 .get(
                     .hit, "Range: bytes=0-4", "If-Range: \"a\"", .status(206), .body("abcde"),
                     .has("Content-Range", "bytes 0-4/*")))
             Case(
-                "what Authorization adds to a part is not shared, nor harms it", by: "parts", part("0-4/26", "abcde"),
+                "a part for Authorization is not shared, and leaves the stored part alone", by: "parts",
+                part("0-4/26", "abcde"),
                 .get(.fetched, "Range: bytes=0-4"), part("5-9/26", "fghij"),
                 .get(.fetched, "Range: bytes=0-9", "Authorization: x", .status(206), .body("abcdefghij")),
                 .get(.hit, "Range: bytes=0-4", .status(206)),
@@ -261,7 +265,8 @@ extension Conformance {
                 .get(.fetched, "Range: bytes=0-9"),
                 .get(.hit, "Range: bytes=2-4", "If-Range: \"a\"", .status(206), .body("cde")))
             Case(
-                "If-Range with another tag than the part's wants the whole", by: "parts", part("0-9/26", "abcdefghij"),
+                "If-Range with another tag than the part's gets the full response", by: "parts",
+                part("0-9/26", "abcdefghij"),
                 .get(.fetched, "Range: bytes=0-9"), part("10-25/26", "klmnopqrstuvwxyz"),
                 .get(
                     .fetched, "Range: bytes=2-4", "If-Range: \"b\"", .status(200), .body(letters),
@@ -282,7 +287,7 @@ extension Conformance {
                         body: "abcde")), .get(.fetched, "Range: bytes=0-4"),
                 .get(.hit, "Range: bytes=0-4", .age(50...55), .status(206)))
             Case(
-                "the newer part's fields are those of all", by: "parts", part("0-4/26", "abcde", tag, "X: old"),
+                "the newer part's fields apply to all parts", by: "parts", part("0-4/26", "abcde", tag, "X: old"),
                 .get(.fetched, "Range: bytes=0-4"), part("5-9/26", "fghij", tag, "X: new"),
                 .get(.fetched, "Range: bytes=5-9"), .get(.hit, "Range: bytes=0-4", .has("X", "new"), .status(206)))
             Case(
@@ -328,19 +333,21 @@ extension Conformance {
                     .head(200, fresh, "Transfer-Encoding: chunked", "Trailer: X-T"), .chunk("one"), .lastChunk("X-T: 1")
                 ), .get(.fetched, .body("one"), .trailers([])))
             Case(
-                "a hit with trailers has them for who takes them",
+                "a hit sends trailers to a client that takes them",
                 .does(.head(200, fresh, "Transfer-Encoding: chunked"), .chunk("one"), .lastChunk("X-T: 1")),
                 .get(.fetched, .body("one")),
                 .get(.hit, "TE: trailers", "Connection: TE", .body("one"), .trailers(["X-T: 1"])),
                 .get(.hit, .body("one"), .has("Content-Length", "3")))
             Case(
-                "content codings pass as they are", .answers(fresh, "Content-Encoding: x-odd", body: "\u{1F}\u{8B}"),
+                "content codings are forwarded unchanged",
+                .answers(fresh, "Content-Encoding: x-odd", body: "\u{1F}\u{8B}"),
                 .get(.fetched), .get(.hit, .has("Content-Encoding", "x-odd"), .body("\u{1F}\u{8B}")))
             Case(
-                "no-transform passes as it is", .answers("Cache-Control: max-age=100, no-transform"), .get(.fetched),
+                "no-transform is forwarded unchanged", .answers("Cache-Control: max-age=100, no-transform"),
+                .get(.fetched),
                 .get(.hit, .has("Cache-Control", "max-age=100, no-transform")))
             Case(
-                "an old client gets a stored answer with a length",
+                "an old client gets a stored response with a length",
                 .does(.head(200, fresh, "Transfer-Encoding: chunked"), .chunk("one"), .lastChunk()),
                 .get(.fetched, .oldClient, .body("one"), .lacks("Transfer-Encoding")),
                 .get(.hit, .oldClient, .body("one"), .has("Content-Length", "3")))

@@ -3,9 +3,9 @@
 enum Differences {
     /// Others count in whole seconds, so that these go either way from run to run.
     static let onTheSecond: Set<String> = [
-        "max-age=1 ends after a second", "Expires in a second ends after it", "Expires equal to Date",
+        "max-age=1 ends after a second", "Expires in a second ends after a second", "Expires equal to Date",
         "max-age twice, the first shorter",
-        "s-maxage goes before a longer max-age", "a shorter CDN-Cache-Control",
+        "s-maxage takes precedence over a longer max-age", "a shorter CDN-Cache-Control",
         "must-revalidate is validated when stale",
         "stale-while-revalidate begins when max-age ends", "max-age=0 asks the origin after a second",
         "a tenth of the time since the change, over soon", "a response slower than its lifetime is stale on arrival",

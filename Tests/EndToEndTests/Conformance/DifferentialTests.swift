@@ -5,12 +5,12 @@ import Testing
 /// difference that nobody has explained fails.
 @Suite(.largeScenario) struct DifferentialTests {
     @Test(.enabled(if: Rival.nginxPath != nil, "nginx is not installed: apt-get install nginx-light"))
-    func `nginx differs only where that is explained`() throws {
+    func `every difference from nginx is explained`() throws {
         try compare("nginx", explained: Differences.nginx) { try Rival.nginx(before: $0, at: Rival.nginxPath ?? "") }
     }
 
     @Test(.enabled(if: Rival.varnishPath != nil, "Varnish is not installed: apt-get install varnish"))
-    func `Varnish differs only where that is explained`() throws {
+    func `every difference from Varnish is explained`() throws {
         try compare("Varnish", explained: Differences.varnish) {
             try Rival.varnish(before: $0, at: Rival.varnishPath ?? "")
         }

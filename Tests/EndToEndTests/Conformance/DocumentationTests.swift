@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    @Test(arguments: targets) func `every public declaration that throws says why`(_ target: String) {
+    @Test(arguments: targets) func `every public declaration that throws documents its errors`(_ target: String) {
         for file in System.sources(in: "\(Repository.folder)/Sources/\(target)") {
             for line in Self.unexplained(System.contents(of: file)) {
                 Issue.record("\(file):\(line): no reason to throw")
@@ -25,7 +25,7 @@ import Testing
         }
     }
 
-    @Test func `each declaration that throws has a reason of its own, one that passes errors on needs none`() {
+    @Test func `a declaration that throws has its own reason, one that passes errors on needs none`() {
         let text = """
             /// One.
             /// - Throws: never.
@@ -48,7 +48,7 @@ import Testing
         #expect(Self.unexplained(text) == [4, 7])
     }
 
-    @Test func `what has a comment above it, or follows one that has without a line between, counts as documented`() {
+    @Test func `a declaration is documented by a comment above it or above the line before`() {
         let text = """
             /// One.
             @inlinable

@@ -4,10 +4,16 @@ extension Conformance {
     /// RFC 9111 §4.2: how long a response is fresh. A pause is only ever a lower bound, so a slow machine changes
     /// nothing.
     @Suite struct Freshness {
-        @Test(arguments: explicit) func `an explicit lifetime`(_ one: Case) throws { try one.perform() }
-        @Test(arguments: odd) func `a malformed or contradictory lifetime`(_ one: Case) throws { try one.perform() }
-        @Test(arguments: heuristic) func `a guessed lifetime`(_ one: Case) throws { try one.perform() }
-        @Test(arguments: age) func `the age at arrival and afterwards`(_ one: Case) throws { try one.perform() }
+        @Test(arguments: explicit) func `an explicit lifetime is respected`(_ one: Case) throws { try one.perform() }
+        @Test(arguments: odd) func `a malformed or contradictory lifetime is resolved`(_ one: Case) throws {
+            try one.perform()
+        }
+        @Test(arguments: heuristic) func `a heuristic lifetime is used if permitted`(_ one: Case) throws {
+            try one.perform()
+        }
+        @Test(arguments: age) func `the age is right at arrival and afterwards`(_ one: Case) throws {
+            try one.perform()
+        }
 
         private static let longAgo = "Last-Modified: Tue, 01 Jan 2019 00:00:00 GMT"
 
@@ -18,34 +24,39 @@ extension Conformance {
                 .get(.fetched))
             Case("max-age=0 is never fresh", .answers("Cache-Control: max-age=0"), .get(.fetched), .get(.fetched))
             Case(
-                "s-maxage goes before a shorter max-age", .answers("Cache-Control: max-age=1, s-maxage=100"),
+                "s-maxage takes precedence over a shorter max-age", .answers("Cache-Control: max-age=1, s-maxage=100"),
                 .get(.fetched), .pause(1.1), .get(.hit))
             Case(
-                "s-maxage goes before a longer max-age", .answers("Cache-Control: s-maxage=1, max-age=100"),
+                "s-maxage takes precedence over a longer max-age", .answers("Cache-Control: s-maxage=1, max-age=100"),
                 .get(.fetched), .pause(1.1), .get(.fetched))
             Case(
                 "s-maxage=0 is never fresh", .answers("Cache-Control: s-maxage=0, max-age=100"), .get(.fetched),
                 .get(.fetched))
             Case(
-                "max-age goes before Expires in the past", .answers("Cache-Control: max-age=100", "Expires: {-100}"),
+                "max-age takes precedence over Expires in the past",
+                .answers("Cache-Control: max-age=100", "Expires: {-100}"),
                 .get(.fetched), .get(.hit))
             Case(
-                "max-age=0 goes before Expires in the future", .answers("Cache-Control: max-age=0", "Expires: {100}"),
+                "max-age=0 takes precedence over Expires in the future",
+                .answers("Cache-Control: max-age=0", "Expires: {100}"),
                 .get(.fetched), .get(.fetched))
             Case(
-                "s-maxage goes before Expires in the past", .answers("Cache-Control: s-maxage=100", "Expires: {-100}"),
+                "s-maxage takes precedence over Expires in the past",
+                .answers("Cache-Control: s-maxage=100", "Expires: {-100}"),
                 .get(.fetched), .get(.hit))
             Case("Expires in the future", .answers("Expires: {100}"), .get(.fetched), .get(.hit))
             Case(
-                "Expires in a second ends after it", .answers("Date: {0}", "Expires: {1}"), .get(.fetched), .pause(2.1),
+                "Expires in a second ends after a second", .answers("Date: {0}", "Expires: {1}"), .get(.fetched),
+                .pause(2.1),
                 .get(.fetched))
             Case("Expires in the past", .answers("Expires: {-100}", longAgo), .get(.fetched), .get(.validated))
             Case("Expires equal to Date", .answers("Date: {0}", "Expires: {0}"), .get(.fetched), .get(.fetched))
             Case(
-                "Expires is compared with Date, not with our clock", .answers("Date: {-20}", "Expires: {-10}"),
+                "Expires is compared with Date, not with the proxy's clock", .answers("Date: {-20}", "Expires: {-10}"),
                 .get(.fetched), .get(.fetched))
             Case(
-                "Expires: 0 is past, and leaves nothing to guess", .answers("Expires: 0", longAgo), .get(.fetched),
+                "Expires: 0 is past, and prevents a heuristic lifetime", .answers("Expires: 0", longAgo),
+                .get(.fetched),
                 .get(.validated))
             Case(
                 "Expires that is no date is past", .answers("Expires: tomorrow", longAgo), .get(.fetched),
@@ -81,7 +92,7 @@ extension Conformance {
             Case("directives in capitals", .answers("CACHE-CONTROL: MAX-AGE=100"), .get(.fetched), .get(.hit))
             Case("a quoted argument", .answers("Cache-Control: max-age=\"100\""), .get(.fetched), .get(.hit))
             Case(
-                "a single-quoted argument is none", .answers("Cache-Control: max-age='100'"), .get(.fetched),
+                "a single-quoted argument is invalid", .answers("Cache-Control: max-age='100'"), .get(.fetched),
                 .get(.fetched))
             Case(
                 "white space and empty members", .answers("Cache-Control:  , max-age=100 ,,\tpublic ,"), .get(.fetched),
@@ -90,13 +101,13 @@ extension Conformance {
                 "unknown directives are ignored", .answers("Cache-Control: foo, bar=baz, max-age=100, x=\"y\""),
                 .get(.fetched), .get(.hit))
             Case(
-                "a directive in a quoted string is none",
+                "a directive in a quoted string is ignored",
                 .answers("Cache-Control: x=\"no-store, max-age=0\", max-age=100"), .get(.fetched), .get(.hit))
             Case(
                 "an escaped quote ends no string", .answers("Cache-Control: x=\"a\\\", no-store\", max-age=100"),
                 .get(.fetched), .get(.hit))
             Case(
-                "a name that only begins like a directive",
+                "a name that begins like a directive is another directive",
                 .answers("Cache-Control: no-storey, private-ish, max-age=100"), .get(.fetched), .get(.hit))
             Case(
                 "directives on several lines", .answers("Cache-Control: public", "Cache-Control: max-age=100"),
@@ -106,14 +117,15 @@ extension Conformance {
                 .get(.fetched), .get(.fetched))
             for wrong in ["abc", "-1", "1.5", "", "100s", "0x64", "1e3"] {
                 Case(
-                    "max-age=\(wrong) makes it stale", .answers("Cache-Control: max-age=\(wrong)", longAgo),
+                    "max-age=\(wrong) makes the response stale", .answers("Cache-Control: max-age=\(wrong)", longAgo),
                     .get(.fetched), .get(.validated))
             }
             Case(
-                "max-age without argument makes it stale", .answers("Cache-Control: max-age", longAgo), .get(.fetched),
+                "max-age without argument makes the response stale", .answers("Cache-Control: max-age", longAgo),
+                .get(.fetched),
                 .get(.validated))
             Case(
-                "s-maxage that makes no sense makes it stale", .answers("Cache-Control: max-age=100, s-maxage=x"),
+                "an invalid s-maxage makes the response stale", .answers("Cache-Control: max-age=100, s-maxage=x"),
                 .get(.fetched), .get(.fetched))
             Case("max-age beyond 2^31", .answers("Cache-Control: max-age=2147483649"), .get(.fetched), .get(.hit))
             Case(
@@ -126,13 +138,14 @@ extension Conformance {
                 "max-age twice, the first shorter", .answers("Cache-Control: max-age=1, max-age=100"), .get(.fetched),
                 .pause(1.1), .get(.fetched))
             Case(
-                "Pragma: no-cache in a response means nothing",
+                "Pragma: no-cache in a response is ignored",
                 .answers("Pragma: no-cache", "Cache-Control: max-age=100"), .get(.fetched), .get(.hit))
             Case(
-                "Pragma: no-cache does not keep from guessing", .answers("Pragma: no-cache", longAgo), .get(.fetched),
+                "Pragma: no-cache permits a heuristic lifetime", .answers("Pragma: no-cache", longAgo), .get(.fetched),
                 .get(.hit))
             Case(
-                "immutable does not make it fresh", .answers("Cache-Control: immutable"), .get(.fetched), .get(.fetched)
+                "immutable does not make a response fresh", .answers("Cache-Control: immutable"), .get(.fetched),
+                .get(.fetched)
             )
             Case(
                 "immutable, while fresh", .answers("Cache-Control: max-age=100, immutable"), .get(.fetched), .get(.hit))
@@ -141,19 +154,19 @@ extension Conformance {
         @CaseTable static var heuristic: [Case] {
             for status in [200, 203, 204, 300, 301, 308, 404, 405, 410, 501] {
                 Case(
-                    "\(status) may be given a guessed lifetime", .answers(status, longAgo), .get(.fetched),
+                    "\(status) may have a heuristic lifetime", .answers(status, longAgo), .get(.fetched),
                     .get(.hit, .status(status)))
             }
             for status in [201, 202, 299, 302, 303, 307, 400, 403, 414, 418, 429, 500, 502, 503, 504, 599] {
                 Case(
-                    "\(status) may not be given a guessed lifetime", .answers(status, longAgo), .get(.fetched),
+                    "\(status) has no heuristic lifetime", .answers(status, longAgo), .get(.fetched),
                     .get(.fetched))
             }
             Case(
-                "public lets a lifetime be guessed for any status", .answers(403, "Cache-Control: public", longAgo),
+                "public permits a heuristic lifetime for any status", .answers(403, "Cache-Control: public", longAgo),
                 .get(.fetched), .get(.hit, .status(403)))
             Case(
-                "a page changed just now is not fresh by guess", .answers("Last-Modified: {-4}"), .get(.fetched),
+                "a page changed just now has no heuristic lifetime", .answers("Last-Modified: {-4}"), .get(.fetched),
                 .get(.validated))
             Case(
                 "a page changed a minute ago is fresh for some seconds", .answers("Last-Modified: {-60}"),
@@ -161,22 +174,22 @@ extension Conformance {
             Case(
                 "a tenth of the time since the change, over soon", .answers("Last-Modified: {-12}"), .get(.fetched),
                 .pause(2.1), .get(.validated))
-            Case("without Last-Modified there is nothing to guess from", .answers(), .get(.fetched), .get(.fetched))
+            Case("without Last-Modified there is no heuristic lifetime", .answers(), .get(.fetched), .get(.fetched))
             Case("Last-Modified in the future", .answers("Last-Modified: {1000}"), .get(.fetched), .get(.validated))
             Case("Last-Modified that is no date", .answers("Last-Modified: yesterday"), .get(.fetched), .get(.fetched))
             Case("a query is no exception", .answers(longAgo), .get(.fetched, .at("?a=1")), .get(.hit, .at("?a=1")))
             Case(
-                "no guess beside max-age=0", .answers("Cache-Control: max-age=0", longAgo), .get(.fetched),
+                "no heuristic lifetime beside max-age=0", .answers("Cache-Control: max-age=0", longAgo), .get(.fetched),
                 .get(.validated))
         }
 
         @CaseTable static var age: [Case] {
             Case("a hit has Age", .answers("Cache-Control: max-age=100"), .get(.fetched), .get(.hit, .age(0...20)))
             Case(
-                "Age counts what the response brought along", .answers("Cache-Control: max-age=1000", "Age: 100"),
+                "Age includes the Age of the received response", .answers("Cache-Control: max-age=1000", "Age: 100"),
                 .get(.fetched), .get(.hit, .age(100...120)))
             Case(
-                "who has it fetched is told the Age it came with", .answers("Cache-Control: max-age=1000", "Age: 100"),
+                "the leader gets the Age of the received response", .answers("Cache-Control: max-age=1000", "Age: 100"),
                 .get(.fetched, .age(100...120)))
             Case(
                 "Age grows with time in the store", .answers("Cache-Control: max-age=1000", "Age: 100"), .get(.fetched),

@@ -4,15 +4,19 @@ extension Conformance {
     /// RFC 9111 §4: which stored response is used, and what the origin is asked when none may be.
     @Suite struct Reuse {
         @Test(arguments: keys) func `the target is the key`(_ one: Case) throws { try one.perform() }
-        @Test(arguments: vary) func `variants are chosen by what Vary nominates`(_ one: Case) throws {
+        @Test(arguments: vary) func `a variant is chosen by the fields that Vary nominates`(_ one: Case) throws {
             try one.perform()
         }
-        @Test(arguments: validation) func `what is stale is validated`(_ one: Case) throws { try one.perform() }
-        @Test(arguments: conditions) func `conditions of the client`(_ one: Case) throws { try one.perform() }
-        @Test(arguments: stale) func `stale responses are used where both sides allow it`(_ one: Case) throws {
+        @Test(arguments: validation) func `a stale response is validated`(_ one: Case) throws { try one.perform() }
+        @Test(arguments: conditions) func `conditions of the client are evaluated`(_ one: Case) throws {
             try one.perform()
         }
-        @Test(arguments: collapsing) func `those who come together`(_ one: Case) throws { try one.perform() }
+        @Test(arguments: stale) func `a stale response is used if permitted`(_ one: Case) throws {
+            try one.perform()
+        }
+        @Test(arguments: collapsing) func `simultaneous requests collapse if permitted`(_ one: Case) throws {
+            try one.perform()
+        }
 
         private static let fresh = "Cache-Control: max-age=100"
         private static let old = "Cache-Control: max-age=10"
@@ -29,7 +33,7 @@ extension Conformance {
                 "the order of a query matters", .answers(fresh), .get(.fetched, .at("?a=1&b=2")),
                 .get(.fetched, .at("?b=2&a=1")))
             Case(
-                "paths are not normalised, and go on as they came", .answers(fresh),
+                "paths are not normalised, and are forwarded unchanged", .answers(fresh),
                 .get(.fetched, .at("/a/../b"), .askedFor("/a/../b")), .get(.fetched, .at("/b")),
                 .get(.fetched, .at("/%62"), .askedFor("/%62")))
             Case("the case of a path matters", .answers(fresh), .get(.fetched, .at("/A")), .get(.fetched, .at("/a")))
@@ -96,7 +100,7 @@ extension Conformance {
                 .get(.fetched, "Accept: a/1", "Accept: a/2"), .get(.hit, "Accept: a/1, a/2"),
                 .get(.hit, "Accept: a/1,a/2"))
             Case(
-                "a comma matters in what is not known to be a list", .answers(fresh, "Vary: X-V"),
+                "a comma matters in a field not known to be a list", .answers(fresh, "Vary: X-V"),
                 .get(.fetched, "X-V: 1,"), .get(.fetched, "X-V: 1"), .get(.fetched, "X-V: 1, 2"),
                 .get(.fetched, "X-V: 1", "X-V: 2"))
             Case(
@@ -119,7 +123,7 @@ extension Conformance {
                 .answers(fresh, "Vary: X-W", "Date: {-20}", body: "older"), .get(.fetched, "X-V: 2"),
                 .get(.hit, "X-V: 1", .body("newer")))
             Case(
-                "one with Vary goes before a newer one that forgot it",
+                "a response with Vary is preferred to a newer one without",
                 .answers(fresh, "Vary: X-V", "Date: {-20}", body: "varied"), .get(.fetched, "X-V: 1"),
                 .answers(fresh, "Date: {0}", body: "plain"), .get(.fetched, "X-V: 2"),
                 .get(.hit, "X-V: 1", .body("varied")), .get(.hit, "X-V: 3", .body("plain")))
@@ -140,7 +144,7 @@ extension Conformance {
                 .answers(fresh, "Vary: X-V", "ETag: W/\"1\"", body: "two"),
                 .get(.fetched, "X-V: 2", .askedWithout("If-None-Match"), .body("two")))
             Case(
-                "a weak tag confirms the request's own variant, not a newer one that has it too",
+                "a weak tag confirms the request's own variant, not a newer one with the same tag",
                 .answers("Cache-Control: max-age=0", "Vary: X-V", "ETag: W/\"1\"", "Date: {-20}", body: "one"),
                 .get(.fetched, "X-V: 1"),
                 .answers(fresh, "Vary: X-V", "ETag: W/\"1\"", "Date: {0}", body: "two"), .get(.fetched, "X-V: 2"),
@@ -158,10 +162,10 @@ extension Conformance {
                 .get(.fetched), .answers(304, "ETag: \"a\"", fresh),
                 .get(.validated, .asked("If-None-Match", "\"a\"")), .get(.hit, .has("ETag", "\"a\"")))
             Case(
-                "a weak tag goes as it is", .answers("Cache-Control: max-age=0", "ETag: W/\"a\""), .get(.fetched),
+                "a weak tag is sent unchanged", .answers("Cache-Control: max-age=0", "ETag: W/\"a\""), .get(.fetched),
                 .answers(304, "ETag: W/\"a\"", fresh), .get(.validated, .asked("If-None-Match", "W/\"a\"")), .get(.hit))
             Case(
-                "Last-Modified goes as it is",
+                "Last-Modified is sent unchanged",
                 .answers("Cache-Control: max-age=0", "Last-Modified: Tuesday, 01-Jan-19 00:00:00 GMT"), .get(.fetched),
                 .answers(304, fresh), .get(.validated, .asked("If-Modified-Since", "Tuesday, 01-Jan-19 00:00:00 GMT")),
                 .get(.hit))
@@ -176,21 +180,22 @@ extension Conformance {
                     .validated, .asked("If-Modified-Since", "Tue, 01 Jan 2019 00:00:00 GMT"),
                     .asked("If-None-Match", "\"a\"")), .get(.hit))
             Case(
-                "a full answer takes the place of what was stored", .answers("Cache-Control: max-age=0", "ETag: \"a\""),
+                "a full response replaces the stored one", .answers("Cache-Control: max-age=0", "ETag: \"a\""),
                 .get(.fetched), .answers(fresh, "ETag: \"b\""), .get(.validated), .get(.hit, .has("ETag", "\"b\"")))
             Case(
                 "a 304 renews the age", .answers("Cache-Control: max-age=50", "Age: 60", "ETag: \"a\""), .get(.fetched),
                 .answers(304, "Cache-Control: max-age=50", "ETag: \"a\""), .get(.validated, .age(0...20)),
                 .get(.hit, .age(0...20)))
             Case(
-                "a 304 without lifetime leaves the old one, counted anew",
+                "a 304 without lifetime restarts the old lifetime",
                 .answers("Cache-Control: max-age=50", "Age: 60", "ETag: \"a\""), .get(.fetched),
                 .answers(304, "ETag: \"a\""), .get(.validated), .get(.hit, .age(0...20)))
             Case(
-                "a 304 with Age brings it along", .answers("Cache-Control: max-age=50", "Age: 60", "ETag: \"a\""),
+                "the Age of a 304 counts", .answers("Cache-Control: max-age=50", "Age: 60", "ETag: \"a\""),
                 .get(.fetched), .answers(304, "Age: 30", "ETag: \"a\""), .get(.validated), .get(.hit, .age(30...49)))
             Case(
-                "a 304 with another strong tag freshens nothing", .answers("Cache-Control: max-age=0", "ETag: \"a\""),
+                "a 304 with another strong tag freshens no response",
+                .answers("Cache-Control: max-age=0", "ETag: \"a\""),
                 .get(.fetched), .answers(304, fresh, "ETag: \"b\""), .get(.failed, .status(502)), .answers(200, fresh),
                 .get(.stale, .body("answer 3")))
             Case(
@@ -199,7 +204,8 @@ extension Conformance {
                 .get(.validated))
             for status in [400, 404, 410, 302] {
                 Case(
-                    "a \(status) on validation is the answer", .answers("Cache-Control: max-age=0", "ETag: \"a\""),
+                    "a \(status) on validation is sent to the client",
+                    .answers("Cache-Control: max-age=0", "ETag: \"a\""),
                     .get(.fetched), .answers(status, fresh), .get(.validated), .get(.hit, .status(status)))
             }
             for status in [500, 502, 503, 504] {
@@ -208,19 +214,22 @@ extension Conformance {
                     .answers(old, "Age: 20", "ETag: \"a\""), .get(.fetched), .answers(status), .get(.validated))
             }
             Case(
-                "after a 5xx the stored response is still there", .answers(old, "Age: 20", "ETag: \"a\""),
+                "after a 5xx the response is still stored", .answers(old, "Age: 20", "ETag: \"a\""),
                 .get(.fetched), .answers(500), .get(.validated, .body("answer 2")), .answers(304, fresh, "ETag: \"a\""),
                 .get(.validated, .body("answer 1")))
             Case(
-                "HEAD that agrees freshens what is stored", .answers(old, "Age: 20", "ETag: \"a\"", body: "hello"),
+                "a HEAD response that agrees freshens the stored one",
+                .answers(old, "Age: 20", "ETag: \"a\"", body: "hello"),
                 .get(.fetched), .does(.head(200, fresh, "ETag: \"a\"", "Content-Length: 5", "X-New: 1")), .head(.stale),
                 .get(.hit, .has("X-New", "1"), .body("hello")))
             Case(
-                "HEAD with another tag makes it stale", .answers(fresh, "ETag: \"a\""), .get(.fetched),
+                "a HEAD response with another tag makes the stored one stale", .answers(fresh, "ETag: \"a\""),
+                .get(.fetched),
                 .does(.head(200, fresh, "ETag: \"b\"", "Content-Length: 5")), .head(.stale, "Cache-Control: no-cache"),
                 .answers(fresh, "ETag: \"b\""), .get(.validated))
             Case(
-                "HEAD with another length makes it stale", .answers(fresh, "ETag: \"a\"", body: "hello"),
+                "a HEAD response with another length makes the stored one stale",
+                .answers(fresh, "ETag: \"a\"", body: "hello"),
                 .get(.fetched), .does(.head(200, fresh, "ETag: \"a\"", "Content-Length: 6")),
                 .head(.stale, "Cache-Control: no-cache"), .answers(fresh, "ETag: \"b\""), .get(.validated))
         }
@@ -241,10 +250,11 @@ extension Conformance {
                     .get(.hit, .with(field), .status(status), .body(status == 304 ? "" : "x"), .has("ETag", "\"a\"")))
             }
             Case(
-                "If-None-Match goes before If-Modified-Since", .answers(fresh, "ETag: \"a\"", modified), .get(.fetched),
+                "If-None-Match takes precedence over If-Modified-Since", .answers(fresh, "ETag: \"a\"", modified),
+                .get(.fetched),
                 .get(.hit, "If-None-Match: \"b\"", "If-Modified-Since: Tue, 01 Jan 2019 00:00:00 GMT", .status(200)))
             Case(
-                "If-Modified-Since against Date where there is no Last-Modified", .answers(fresh, "Date: {-50}"),
+                "If-Modified-Since is compared with Date if there is no Last-Modified", .answers(fresh, "Date: {-50}"),
                 .get(.fetched), .get(.hit, "If-Modified-Since: {-10}", .status(304), .body("")),
                 .get(.hit, "If-Modified-Since: {-80}", .status(200)))
             Case(
@@ -261,25 +271,25 @@ extension Conformance {
                 "a stored 404 does not turn into 304", .answers(404, fresh, "ETag: \"a\""), .get(.fetched),
                 .get(.hit, "If-None-Match: \"a\"", .status(404)))
             Case(
-                "a client's condition does not keep the whole from the store", .answers(fresh, "ETag: \"a\""),
+                "a client's condition does not keep the full response from the store", .answers(fresh, "ETag: \"a\""),
                 .get(.fetched, "If-None-Match: \"a\"", .status(304), .body("")), .get(.hit, .body("answer 1")))
             Case(
-                "a 304 for a tag that the client does not have is the whole to it",
+                "a 304 for a tag that the client lacks becomes the full response",
                 .answers("Cache-Control: max-age=0", "ETag: \"a\""), .get(.fetched),
                 .answers(304, fresh, "ETag: \"a\""),
                 .get(.validated, "If-None-Match: \"z\"", .status(200), .body("answer 1")))
             Case(
-                "a validated response is 304 to a client that has it",
+                "a validated response is a 304 to a client that has the response",
                 .answers("Cache-Control: max-age=0", "ETag: \"a\""), .get(.fetched),
                 .answers(304, fresh, "ETag: \"a\""), .get(.validated, "If-None-Match: \"a\"", .status(304), .body("")))
             Case(
-                "the client's tags are asked about too", .answers("Cache-Control: max-age=0", "ETag: \"a\""),
+                "the client's tags are sent to the origin too", .answers("Cache-Control: max-age=0", "ETag: \"a\""),
                 .get(.fetched), .answers(304, fresh, "ETag: \"c\""),
                 .get(
                     .validated, "If-None-Match: \"c\"", .askedContaining("If-None-Match", "\"a\""),
                     .askedContaining("If-None-Match", "\"c\""), .status(304), .body("")))
             Case(
-                "a 304 for a tag that only the client has goes to it as it is, and freshens nothing",
+                "a 304 for a tag that only the client has is forwarded, and freshens no response",
                 .answers("Cache-Control: max-age=0", "ETag: \"a\"", body: "kept"), .get(.fetched),
                 .answers(304, fresh, "ETag: \"c\"", "X-New: 1"),
                 .get(
@@ -289,7 +299,7 @@ extension Conformance {
                 .answers(304, fresh, "ETag: \"a\""),
                 .get(.validated, .asked("If-None-Match", "\"a\""), .body("kept"), .lacks("X-New")))
             Case(
-                "a weak tag of the client is asked about as it is", .answers("Cache-Control: max-age=0", "ETag: \"a\""),
+                "a weak tag of the client is sent unchanged", .answers("Cache-Control: max-age=0", "ETag: \"a\""),
                 .get(.fetched), .answers(304, fresh, "ETag: W/\"c\""),
                 .get(
                     .validated, "If-None-Match: W/\"c\"", .asked("If-None-Match", "\"a\", W/\"c\""), .status(304),
@@ -300,25 +310,25 @@ extension Conformance {
                 .answers(304, fresh, "ETag: W/\"c\""), .get(.validated, "If-None-Match: \"c\"", .status(304), .body(""))
             )
             Case(
-                "a client's weak tag that is weakly the stored one's is answered by that",
+                "a client's weak tag that matches the stored one weakly is answered from the store",
                 .answers("Cache-Control: max-age=0", "ETag: \"a\""), .get(.fetched),
                 .answers(304, fresh, "ETag: \"a\""),
                 .get(.validated, "If-None-Match: W/\"a\"", .status(304), .body("")), .get(.hit, .body("answer 1")))
             Case(
-                "the client's * is not asked about, and any response is 304 to it",
+                "the client's * is not forwarded, and any response becomes a 304",
                 .answers("Cache-Control: max-age=0", "ETag: \"a\""), .get(.fetched),
                 .answers(fresh, "ETag: \"b\"", body: "new"),
                 .get(
                     .validated, "If-None-Match: *", .asked("If-None-Match", "\"a\""), .status(304), .body(""),
                     .has("ETag", "\"b\"")), .get(.hit, .body("new")))
             Case(
-                "the client's tags are not asked about where only a date is stored",
+                "the client's tags are not sent if only a date is stored",
                 .answers("Cache-Control: max-age=0", modified), .get(.fetched), .answers(304, fresh),
                 .get(
                     .validated, "If-None-Match: \"c\"", .asked("If-Modified-Since", "Tue, 01 Jan 2019 00:00:00 GMT"),
                     .askedWithout("If-None-Match"), .status(200), .body("answer 1")))
             Case(
-                "the client's date is not asked about, and met from what was validated",
+                "the client's date is not sent, and is compared with the validated response",
                 .answers("Cache-Control: max-age=0", modified), .get(.fetched),
                 .answers(304, "Cache-Control: max-age=0"),
                 .get(
@@ -328,7 +338,7 @@ extension Conformance {
                     .validated, "If-Modified-Since: Mon, 31 Dec 2018 00:00:00 GMT",
                     .asked("If-Modified-Since", "Tue, 01 Jan 2019 00:00:00 GMT"), .status(200), .body("answer 1")))
             Case(
-                "the client's date does not stand in where only a tag is stored",
+                "the client's date is not sent if only a tag is stored",
                 .answers("Cache-Control: max-age=0", "ETag: \"a\""), .get(.fetched),
                 .answers(304, fresh, "ETag: \"a\""),
                 .get(
@@ -342,13 +352,13 @@ extension Conformance {
                 "If-Match is for the origin", .answers(fresh, "ETag: \"a\""), .get(.fetched), .answers(412),
                 .get(.fetched, "If-Match: \"b\"", .asked("If-Match", "\"b\""), .status(412)))
             Case(
-                "a 412 that the client's If-Match brought is not for others", .answers(412, fresh),
+                "a 412 to the client's If-Match is not shared", .answers(412, fresh),
                 .get(.fetched, "If-Match: \"b\""), .answers(fresh), .get(.fetched))
             Case(
-                "a 412 that the client's If-Unmodified-Since brought is not for others", .answers(412, fresh),
+                "a 412 to the client's If-Unmodified-Since is not shared", .answers(412, fresh),
                 .get(.fetched, "If-Unmodified-Since: Mon, 31 Dec 2018 00:00:00 GMT"), .answers(fresh), .get(.fetched))
             Case(
-                "a 404 to a client's If-Match is not for others either", .answers(404, fresh),
+                "a 404 to a client's If-Match is not shared either", .answers(404, fresh),
                 .get(.fetched, "If-Match: \"b\""), .answers(fresh), .get(.fetched))
             Case(
                 "If-Unmodified-Since is for the origin", .answers(fresh, modified), .get(.fetched), .answers(412),
@@ -392,7 +402,7 @@ extension Conformance {
                 .get(.stale))
             for directive in ["must-revalidate", "proxy-revalidate", "s-maxage=10", "no-cache"] {
                 Case(
-                    "\(directive) goes before stale-if-error",
+                    "\(directive) takes precedence over stale-if-error",
                     .answers("Cache-Control: max-age=10, stale-if-error=600, \(directive)", "Age: 20", "ETag: \"a\""),
                     .get(.fetched), .answers(503), .get(.validated, .status(503)))
                 Case(
@@ -405,7 +415,7 @@ extension Conformance {
                 .answers("Cache-Control: max-age=10, must-revalidate", "Age: 20", "ETag: \"a\""), .get(.fetched),
                 .does(.silence), .get(.failed, .status(504)))
             Case(
-                "disconnected: stale is served though nobody said so", .answers(old, "Age: 20", "ETag: \"a\""),
+                "disconnected: a stale response is served without a directive", .answers(old, "Age: 20", "ETag: \"a\""),
                 .get(.fetched), .does(.close), .get(.stale))
             Case(
                 "must-revalidate: fresh is still served", .answers("Cache-Control: max-age=100, must-revalidate"),
@@ -428,16 +438,16 @@ extension Conformance {
                 .answers("Cache-Control: max-age=1, stale-while-revalidate=600"), .get(.fetched), .pause(1.1),
                 .answers(fresh), .get(.stale, .body("answer 1")), .originAsked(2))
             Case(
-                "must-revalidate goes before stale-while-revalidate",
+                "must-revalidate takes precedence over stale-while-revalidate",
                 .answers(
                     "Cache-Control: max-age=10, stale-while-revalidate=600, must-revalidate", "Age: 20", "ETag: \"a\""),
                 .get(.fetched), .get(.validated))
             Case(
-                "a client that limits the age does not get it stale",
+                "a client that limits the age gets no stale response",
                 .answers("Cache-Control: max-age=10, stale-while-revalidate=600", "Age: 20", "ETag: \"a\""),
                 .get(.fetched), .get(.validated, "Cache-Control: max-age=1000"))
             Case(
-                "a refresh that fails leaves what is stored",
+                "a failed refresh leaves the stored response",
                 .answers("Cache-Control: max-age=10, stale-while-revalidate=600", "Age: 20"), .get(.fetched),
                 .answers(500), .get(.stale), .originAsked(2), .fetchesEnd, .get(.stale, .body("answer 1")))
         }
@@ -445,10 +455,10 @@ extension Conformance {
         @CaseTable static var collapsing: [Case] {
             Case("a fresh response is one fetch for all", .answersTogether(200, fresh), .together(5, .fetched))
             Case(
-                "a response without lifetime is one fetch for all who wait", .answersTogether(200),
+                "a response without lifetime is one fetch for all waiters", .answersTogether(200),
                 .together(5, .fetched))
             Case(
-                "max-age=0 is one fetch for all who wait", .answersTogether(200, "Cache-Control: max-age=0"),
+                "max-age=0 is one fetch for all waiters", .answersTogether(200, "Cache-Control: max-age=0"),
                 .together(5, .fetched))
             for directive in ["private", "no-store", "no-cache"] {
                 Case(
@@ -459,11 +469,11 @@ extension Conformance {
                 "Set-Cookie is a fetch for each", .answersTogether(200, fresh, "Set-Cookie: a=1"),
                 .together(4, .fetchedEach))
             Case(
-                "requests with no-store fetch each", .answersTogether(200, fresh),
+                "each request with no-store is a fetch", .answersTogether(200, fresh),
                 .together(4, .fetchedEach, "Cache-Control: no-store"))
-            Case("an error is one fetch for all who wait", .answersTogether(503), .together(5, .fetched))
+            Case("an error is one fetch for all waiters", .answersTogether(503), .together(5, .fetched))
             Case(
-                "a validation is one fetch for all who wait", .answers("Cache-Control: max-age=0", "ETag: \"a\""),
+                "a validation is one fetch for all waiters", .answers("Cache-Control: max-age=0", "ETag: \"a\""),
                 .get(.fetched), .answersTogether(304, fresh, "ETag: \"a\""), .together(5, .validated))
         }
     }

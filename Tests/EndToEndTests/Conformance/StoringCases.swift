@@ -6,8 +6,10 @@ extension Conformance {
         @Test(arguments: responses) func `a response is stored as its directives say`(_ one: Case) throws {
             try one.perform()
         }
-        @Test(arguments: authorized) func `an answer to Authorization`(_ one: Case) throws { try one.perform() }
-        @Test(arguments: methods) func `methods understood, forwarded and refused`(_ one: Case) throws {
+        @Test(arguments: authorized) func `a permitted response to Authorization is stored`(_ one: Case) throws {
+            try one.perform()
+        }
+        @Test(arguments: methods) func `methods are understood, forwarded or refused`(_ one: Case) throws {
             try one.perform()
         }
         @Test(arguments: fields) func `fields are kept but those for one hop or one user`(_ one: Case) throws {
@@ -36,7 +38,7 @@ extension Conformance {
                 .get(.fetched, .has("X-Mine", "1")),
                 .get(.hit, .lacks("X-Mine"), .lacks("X-Other"), .has("X-Ours", "2")))
             Case(
-                "qualified fields go to the one who led, not to those who wait",
+                "qualified fields go to the leader, not to the waiters",
                 .answersAfter([], "Cache-Control: max-age=100, private=\"X-Mine\"", "X-Mine: 1"),
                 .together(4, .fetched, .number(1, "X-Mine", "1")), .get(.hit, .lacks("X-Mine")))
             Case(
@@ -46,56 +48,57 @@ extension Conformance {
                 "no-cache without validator is not reused", .answers("Cache-Control: max-age=100, no-cache"),
                 .get(.fetched), .get(.fetched))
             Case(
-                "must-understand overrides no-store where the status is understood",
+                "must-understand overrides no-store if the status is understood",
                 .answers("Cache-Control: max-age=100, no-store, must-understand"), .get(.fetched), .get(.hit))
             Case(
-                "must-understand keeps an unknown status out",
+                "must-understand prevents storing an unknown status",
                 .answers(299, "Cache-Control: max-age=100, must-understand"), .get(.fetched), .get(.fetched))
             Case("public alone gives no lifetime", .answers("Cache-Control: public"), .get(.fetched), .get(.fetched))
             Case(
                 "Set-Cookie: not stored", .answers(fresh, "Set-Cookie: a=1"), .get(.fetched, .has("Set-Cookie", "a=1")),
                 .get(.fetched))
             Case(
-                "Set-Cookie with public: stored with it",
+                "Set-Cookie with public: stored with the cookie",
                 .answers("Cache-Control: max-age=100, public", "Set-Cookie: a=1"), .get(.fetched),
                 .get(.hit, .has("Set-Cookie", "a=1")))
             Case(
-                "Set-Cookie qualified away: stored without it",
+                "Set-Cookie in a qualified directive: stored without the cookie",
                 .answers("Cache-Control: max-age=100, no-cache=\"Set-Cookie\"", "Set-Cookie: a=1"),
                 .get(.fetched, .has("Set-Cookie", "a=1")), .get(.hit, .lacks("Set-Cookie")))
             Case("Vary: * is never reused", .answers(fresh, "Vary: *"), .get(.fetched), .get(.fetched))
             Case("Vary: * among others", .answers(fresh, "Vary: Accept, *"), .get(.fetched), .get(.fetched))
             Case(
-                "an answer cut off by length is cut off, and not stored",
+                "a response cut off by length is cut off, and not stored",
                 .does(.head(200, fresh, "Content-Length: 10"), .text("12345"), .close),
                 .get(.fetched, .cutOff), .answers(fresh), .get(.fetched))
             Case(
-                "an answer cut off in a chunk is cut off, and not stored",
+                "a response cut off in a chunk is cut off, and not stored",
                 .does(.head(200, fresh, "Transfer-Encoding: chunked"), .chunk("12345"), .close),
                 .get(.fetched, .cutOff), .answers(fresh), .get(.fetched))
             Case(
-                "an answer that ends with the connection is whole, and stored",
+                "a response that ends with the connection is complete, and stored",
                 .does(.head(200, fresh), .text("12345"), .close),
                 .get(.fetched, .body("12345")), .get(.hit, .body("12345")))
             Case(
-                "an answer in chunks is served with a length",
+                "a chunked response is served with a length",
                 .does(.head(200, fresh, "Transfer-Encoding: chunked"), .chunk("one"), .chunk("two"), .lastChunk()),
                 .get(.fetched, .body("onetwo")),
                 .get(.hit, .body("onetwo"), .has("Content-Length", "6"), .lacks("Transfer-Encoding")))
-            Case("an empty answer", .answers(fresh, body: ""), .get(.fetched), .get(.hit, .has("Content-Length", "0")))
             Case(
-                "a 206 to no Range is not stored as whole",
+                "an empty response", .answers(fresh, body: ""), .get(.fetched), .get(.hit, .has("Content-Length", "0")))
+            Case(
+                "a 206 to no Range is not stored as a full response",
                 .answers(206, fresh, "Content-Range: bytes 0-4/9", body: "12345"), .get(.fetched), .answers(200, fresh),
                 .get(.fetched))
             Case(
                 "a 304 to a request without condition is not stored", .answers(304, fresh, "ETag: \"a\""),
                 .get(.failed, .status(502)), .answers(200, fresh), .get(.fetched))
             Case(
-                "a newer answer takes the place of the older", .answers(fresh), .get(.fetched), .answers(fresh),
+                "a newer response replaces the older", .answers(fresh), .get(.fetched), .answers(fresh),
                 .get(.fetched, "Cache-Control: no-cache"), .get(.hit, .body("answer 2")))
             Case("a route that is not cached", by: "uncached", .answers(fresh), .get(.fetched), .get(.fetched))
             Case(
-                "a route that is not cached has nothing to ask about either", by: "uncached",
+                "a route that is not cached validates no stored response", by: "uncached",
                 .answers(fresh, "ETag: \"a\""), .get(.fetched), .get(.fetched))
         }
 
@@ -103,7 +106,7 @@ extension Conformance {
             Case("Authorization: not stored", .answers(fresh), .get(.fetched, "Authorization: x"), .get(.fetched))
             for directive in ["public, max-age=100", "s-maxage=100", "must-revalidate, max-age=100"] {
                 Case(
-                    "Authorization and \(directive): for everybody", .answers("Cache-Control: \(directive)"),
+                    "Authorization and \(directive): shared", .answers("Cache-Control: \(directive)"),
                     .get(.fetched, "Authorization: x"), .get(.hit), .get(.hit, "Authorization: y"))
             }
             Case(
@@ -114,13 +117,14 @@ extension Conformance {
                 "Authorization and Expires: not stored", .answers("Expires: {100}"), .get(.fetched, "Authorization: x"),
                 .get(.fetched))
             Case(
-                "what was stored without Authorization serves with it", .answers(fresh), .get(.fetched),
+                "a response stored without Authorization serves requests with Authorization", .answers(fresh),
+                .get(.fetched),
                 .get(.hit, "Authorization: x"))
             Case(
                 "Authorization goes to the origin", .answers(fresh),
                 .get(.fetched, "Authorization: Basic eA==", .asked("Authorization", "Basic eA==")))
             Case(
-                "those who come together with Authorization fetch each", .answersTogether(200, fresh),
+                "each of simultaneous requests with Authorization is a fetch", .answersTogether(200, fresh),
                 .together(4, .fetchedEach, "Authorization: x"))
         }
 
@@ -141,14 +145,14 @@ extension Conformance {
                 "a method override field does not make a key or a POST", .answers(fresh), .get(.fetched),
                 .get(.hit, "X-HTTP-Method-Override: DELETE"))
             Case(
-                "a GET with content is for itself", .answers(fresh), .get(.fetched, .content("x")), .get(.fetched),
+                "a GET with content is forwarded alone", .answers(fresh), .get(.fetched, .content("x")), .get(.fetched),
                 .get(.fetched, .content("x")))
             Case(
                 "POST with lifetime and Content-Location is not stored by default",
                 .answers("Cache-Control: max-age=100", "Content-Location: @"), .send("POST", .fetched, .content("q")),
                 .get(.fetched))
             Case(
-                "POST with both is stored where the route says so, for GET and HEAD", by: "posts",
+                "POST with both is stored if the route says so, for GET and HEAD", by: "posts",
                 .answers(fresh, "Content-Location: @", body: "made"),
                 .send("POST", .fetched, .content("q"), .contains("Cache-Status", "stored")),
                 .get(.hit, .body("made"), .has("Content-Location", "@")), .head(.hit, .has("Content-Length", "4")))
@@ -209,27 +213,30 @@ extension Conformance {
                 .answers("Cache-Control: public, max-age=100", "Content-Location: @"),
                 .send("POST", .fetched, "Authorization: x", .content("q")), .get(.hit))
             Case(
-                "POST's answer takes the place of GET's", by: "posts", .answers(fresh, body: "old"), .get(.fetched),
+                "a response to POST replaces that to GET", by: "posts", .answers(fresh, body: "old"), .get(.fetched),
                 .answers(fresh, "Content-Location: @", body: "new"), .send("POST", .fetched, .content("q")),
                 .get(.hit, .body("new")))
             Case(
-                "POST that fails leaves GET's answer", by: "posts", .answers(fresh, body: "old"), .get(.fetched),
+                "a POST that fails leaves the response to GET", by: "posts", .answers(fresh, body: "old"),
+                .get(.fetched),
                 .answers(400, fresh, "Content-Location: @"), .send("POST", .fetched, .content("q"), .body("answer 2")),
                 .get(.hit, .body("old")))
             Case(
-                "POST's answer is for its variant", by: "posts", .answers(fresh, "Content-Location: @", "Vary: X-V"),
+                "a response to POST is stored for its variant", by: "posts",
+                .answers(fresh, "Content-Location: @", "Vary: X-V"),
                 .send("POST", .fetched, "X-V: 1", .content("q")), .get(.hit, "X-V: 1"), .get(.fetched, "X-V: 2"))
             Case(
-                "POST's answer that is stale is validated", by: "posts",
+                "a stale response to POST is validated", by: "posts",
                 .answers("Cache-Control: max-age=0", "Content-Location: @", "ETag: \"a\"", body: "made"),
                 .send("POST", .fetched, .content("q")), .answers(304, fresh, "ETag: \"a\""),
                 .get(.validated, .asked("If-None-Match", "\"a\""), .body("made")), .get(.hit, .body("made")))
             Case(
-                "POST's answer goes with the next POST", by: "posts", .answers(fresh, "Content-Location: @"),
+                "a response to POST is invalidated by the next POST", by: "posts",
+                .answers(fresh, "Content-Location: @"),
                 .send("POST", .fetched, .content("q")), .answers(200, body: "no lifetime"),
                 .send("POST", .fetched, .content("r")), .get(.fetched))
             Case(
-                "a GET in flight does not overwrite POST's answer", by: "posts",
+                "a GET in flight does not overwrite the response to POST", by: "posts",
                 .answersSlowly(0.5, 200, fresh, body: "old"), .begin(),
                 .answers(fresh, "Content-Location: @", body: "new"), .send("POST", .fetched, .content("q")),
                 .end(.body("old")), .get(.hit, .body("new")))
@@ -246,10 +253,10 @@ extension Conformance {
                 "OPTIONS counts Max-Forwards down", .answers(fresh),
                 .send("OPTIONS", .fetched, "Max-Forwards: 10", .asked("Max-Forwards", "9")))
             Case(
-                "a Max-Forwards beyond what is supported becomes the largest that is", .answers(fresh),
+                "a Max-Forwards above the largest supported value becomes that value", .answers(fresh),
                 .send("OPTIONS", .fetched, "Max-Forwards: 99999999999", .asked("Max-Forwards", "2147483646")))
             Case(
-                "Max-Forwards of other methods goes on as it is", .answers(fresh),
+                "Max-Forwards of other methods is forwarded unchanged", .answers(fresh),
                 .get(.fetched, "Max-Forwards: 0", .asked("Max-Forwards", "0")))
         }
 
@@ -271,15 +278,15 @@ extension Conformance {
                     .get(.hit, .lacks(String(field.prefix { $0 != ":" }))))
             }
             Case(
-                "what Connection names is for one hop",
+                "a field that Connection names is for one hop",
                 .answers(fresh, "Connection: x-hop, X-Other", "X-Hop: 1", "X-Other: 2", "X-Stays: 3"),
                 .get(.fetched, .lacks("X-Hop"), .lacks("X-Other")),
                 .get(.hit, .lacks("X-Hop"), .lacks("X-Other"), .has("X-Stays", "3")))
             Case(
-                "what the request's Connection names is for one hop", .answers(fresh),
+                "a field that the request's Connection names is for one hop", .answers(fresh),
                 .get(.fetched, "Connection: X-Hop", "X-Hop: 1", .askedWithout("X-Hop")))
             Case(
-                "Cache-Control passes through as it is", .answers("Cache-Control: max-age=100, Foo=\"bar\", public"),
+                "Cache-Control is forwarded unchanged", .answers("Cache-Control: max-age=100, Foo=\"bar\", public"),
                 .get(.fetched), .get(.hit, .has("Cache-Control", "max-age=100, Foo=\"bar\", public")))
             Case(
                 "Age of the origin is replaced", .answers(fresh, "Age: 7"), .get(.fetched), .pause(1.1),
@@ -318,7 +325,7 @@ extension Conformance {
                     "Proxy-Authenticate: Basic"),
                 .get(.validated), .get(.hit, .has("X-Hop", "1"), .lacks("Proxy-Authenticate")))
             Case(
-                "a 304 with private= takes those fields away",
+                "a 304 with private= removes the named fields",
                 .answers("Cache-Control: max-age=0", "ETag: \"a\"", "X-Mine: 1"), .get(.fetched),
                 .answers(304, "Cache-Control: max-age=100, private=\"X-Mine\"", "ETag: \"a\""), .get(.validated),
                 .get(.hit, .lacks("X-Mine")))
@@ -334,12 +341,12 @@ extension Conformance {
                 .answers(304, "Cache-Control: max-age=100", "Set-Cookie: a=1", "ETag: \"a\""), .get(.validated),
                 .answers(200, "Cache-Control: max-age=100"), .get(.stale, .status(200), .lacks("Set-Cookie")))
             Case(
-                "a 304's Set-Cookie is not for those who wait", .answers("Cache-Control: max-age=0", "ETag: \"a\""),
+                "a 304's Set-Cookie does not go to the waiters", .answers("Cache-Control: max-age=0", "ETag: \"a\""),
                 .get(.fetched),
                 .answersTogether(304, "Cache-Control: max-age=100", "Set-Cookie: a=1", "ETag: \"a\""),
                 .together(4, .validated, .number(1, "Set-Cookie", "a=1")), .get(.hit, .lacks("Set-Cookie")))
             Case(
-                "what a 304 names in private= is for the one that led",
+                "a field that a 304 names in private= goes to the leader",
                 .answers("Cache-Control: max-age=0", "ETag: \"a\""),
                 .get(.fetched),
                 .answersTogether(

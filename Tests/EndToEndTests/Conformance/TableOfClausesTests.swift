@@ -23,7 +23,7 @@ import Testing
         return names
     }
 
-    @Test func `every test that the table of clauses names is there`() throws {
+    @Test func `every test that the table of clauses names exists`() throws {
         let table = TableOfClauses(System.contents(of: "\(Repository.folder)/docs/conformance.md"))
         let names = try Self.names()
         #expect(table.rows.count > 140)
@@ -52,7 +52,7 @@ import Testing
         #expect(files.count > 100)
     }
 
-    @Test func `every clause of RFC 9111 that asks something of a shared cache has a row`() {
+    @Test func `every clause of RFC 9111 with a requirement for a shared cache has a row`() {
         let table = TableOfClauses(System.contents(of: "\(Repository.folder)/docs/conformance.md"))
         let clauses =
             [
@@ -63,7 +63,7 @@ import Testing
         for clause in clauses { #expect(table.rows.contains { $0.clause.hasPrefix("§\(clause) ") }, "§\(clause)") }
     }
 
-    @Test func `a name is found with and without what is left out of it`() {
+    @Test func `a name is found with and without the words that the table leaves out`() {
         let known = ["a, b", "c says d", "302 is stored"]
         #expect(TableOfClauses.unknown(in: "a, b, c says d", of: known).isEmpty)
         #expect(TableOfClauses.unknown(in: "a, b; c … d; *status* is stored; c … (a remark)", of: known).isEmpty)

@@ -3,7 +3,7 @@ import Testing
 
 /// What a proxy takes away, adds and leaves alone (RFC 9110 §7.6).
 @Suite(.scenario) struct ForwardedFieldTests {
-    @Test func `fields for one hop do not go upstream`() throws {
+    @Test func `hop-by-hop fields of a request are not forwarded`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "x")] }
             try proxy.get(
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func `fields for one hop do not come back`() throws {
+    @Test func `hop-by-hop fields of a response are not forwarded`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in
                 [
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func `an origin that serves under a name of its own is asked for that, and is told what was asked for`()
+    @Test func `an origin with its own name gets it as Host, and the requested host in a field`()
         throws
     {
         try scenario(.other(section: "upstream", key: "host", value: "Mirror.Example:80")) { origin, proxy in
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(arguments: ["X-Real-IP", "True-Client-IP", "CF-Connecting-IP"])
-    func `for whom a request is sent is told by trusted proxies only`(name: String) throws {
+    func `only trusted proxies can name the client of a request`(name: String) throws {
         for (trusted, seen) in [("[]", nil), ("[203.0.113.0/24]", nil), ("[127.0.0.1]", "192.0.2.66")] {
             try scenario(.other(section: "clients", key: "trusted-proxies", value: trusted)) { origin, proxy in
                 origin.on("*") {
@@ -67,7 +67,7 @@ import Testing
         }
     }
 
-    @Test func `a trusted proxy says by which scheme it was asked, and each has its page`() throws {
+    @Test func `a trusted proxy names the scheme, and each scheme has its own page`() throws {
         let trust = Setting.other(section: "clients", key: "trusted-proxies", value: "[127.0.0.1]")
         try scenario(trust) { origin, proxy in
             origin.on("*") { request in
@@ -103,7 +103,7 @@ import Testing
     }
 
     /// In a crowd heads in the same words are not looked at again.
-    @Test func `a crowd's requests are for the scheme that was said, those that are asked for again, too`() throws {
+    @Test func `waiters keep the scheme that a trusted proxy named, also when they request again`() throws {
         let trust = Setting.other(section: "clients", key: "trusted-proxies", value: "[127.0.0.1]")
         try scenario(trust, .workers(1)) { origin, proxy in
             let gate = Gate()
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test func `who is trusted no more after a reload names nobody, on old connections either`() throws {
+    @Test func `a proxy that is no longer trusted after a reload names no client, even on old connections`() throws {
         try scenario(.other(section: "clients", key: "trusted-proxies", value: "[127.0.0.1]")) { origin, proxy in
             origin.on("*") {
                 [
@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    @Test func `everything else passes byte for byte and in order`() throws {
+    @Test func `all other fields are forwarded byte for byte and in order`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in
                 [
@@ -172,7 +172,7 @@ import Testing
         }
     }
 
-    @Test func `what the operator does not want to be said is not said`() throws {
+    @Test func `fields that the operator turns off are not sent`() throws {
         let silent: [Setting] = [
             .other(section: "forwarding", key: "via", value: "off"),
             .other(section: "forwarding", key: "cache-status", value: "false"),
@@ -191,7 +191,7 @@ import Testing
         }
     }
 
-    @Test func `its name is the one that the operator gives it`() throws {
+    @Test func `the name of the proxy is the configured one`() throws {
         try scenario(.other(section: "forwarding", key: "via", value: "edge-1")) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "x")] }
             origin.on("/gone") { _ in [.close] }
@@ -202,7 +202,7 @@ import Testing
         }
     }
 
-    @Test func `the origin learns who asks, how and for what host`() throws {
+    @Test func `the origin gets the client's address, scheme and host`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "x")] }
             try proxy.get("/x", "Host: www.example.com")
@@ -215,7 +215,7 @@ import Testing
         }
     }
 
-    @Test func `Via grows, and so does X-Forwarded-For`() throws {
+    @Test func `Via and X-Forwarded-For are extended`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Via: 1.0 inner", body: "x")] }
             let answer = try proxy.get("/x", "Via: 1.0 outer", "X-Forwarded-For: 192.0.2.1")
@@ -225,7 +225,7 @@ import Testing
         }
     }
 
-    @Test func `what a client on a Unix socket is called goes to no origin`() throws {
+    @Test func `the path of a client's Unix socket is not sent to an origin`() throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
         origin.on("*") { [.answer(200, "Cache-Control: max-age=60", body: $0.target)] }
@@ -264,7 +264,7 @@ import Testing
             "\(clients)")
     }
 
-    @Test func `a client cannot put its host into what others get`() throws {
+    @Test func `a client cannot put its host into shared responses`() throws {
         try scenario { origin, proxy in
             origin.on("/x") {
                 [
@@ -288,7 +288,7 @@ import Testing
         }
     }
 
-    @Test func `behind a proxy that ends TLS the scheme belongs into the key, and then goes on`() throws {
+    @Test func `a scheme field in the key is forwarded, and each scheme has its own response`() throws {
         try scenario(.other(section: "route", key: "key", value: "{headers: [x-forwarded-proto]}")) { origin, proxy in
             origin.on("/x") { [.answer(200, "Cache-Control: max-age=60", body: $0["x-forwarded-proto"] ?? "")] }
             let odd = try proxy.get("/x", "X-Forwarded-Proto: https", "Connection: X-Forwarded-Proto")
@@ -312,7 +312,7 @@ import Testing
         }
     }
 
-    @Test func `the origin is asked for the host as the key has it, whatever spelling the client chose`() throws {
+    @Test func `the origin gets the host as in the key, whatever spelling the client chose`() throws {
         try scenario { origin, proxy in
             origin.on("/x") {
                 [
@@ -327,7 +327,7 @@ import Testing
         }
     }
 
-    @Test func `a field that an origin may take for another goes no further`() throws {
+    @Test func `a field that an origin may confuse with another is not forwarded`() throws {
         try scenario { origin, proxy in
             // As by CGI and its like.
             origin.on("/v") {
@@ -344,7 +344,7 @@ import Testing
         }
     }
 
-    @Test func `where such fields go on, what they bring about is for who sends the same`() throws {
+    @Test func `a response to a request with confusable fields serves only requests with the same fields`() throws {
         try scenario(
             .other(section: "forwarding", key: "odd-field-names", value: "true"),
             .other(section: "route", key: "key", value: "{headers: [x-tenant]}")

@@ -1,7 +1,7 @@
 import Testing
 
 @Suite(.scenario) struct InterimResponseTests {
-    @Test func `103 is forwarded before the answer is there`() throws {
+    @Test func `103 is forwarded before the final response`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func `who joins between an interim answer and the head gets both`() throws {
+    @Test func `a request that joins between an interim response and the head gets both`() throws {
         try scenario { origin, proxy in
             let head = Gate()
             origin.on("/x") { _ in
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func `who gave up waiting hears no more of that fetch`() throws {
+    @Test func `a client that gave up waiting gets no more interim responses of that fetch`() throws {
         try scenario(.waitTimeout(.milliseconds(300)), .whenExceeded("pass")) { origin, proxy in
             let (first, second) = (Gate(), Gate())
             origin.on("/x") { request in
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func `a client of HTTP 1 point 0 gets no interim answer`() throws {
+    @Test func `an HTTP 1 point 0 client gets no interim response`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.interim(103, "Link: </a.css>; rel=preload"), .answer(200, body: "x")] }
             let client = try proxy.connect()
@@ -76,7 +76,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `100 goes only to a client that asked for it`(isAskedFor: Bool) throws {
+    func `100 goes only to a client that expects it`(isAskedFor: Bool) throws {
         try scenario(.bodyBuffer(0)) { origin, proxy in
             origin.on("/x") { _ in [.interim(100), .interim(103, "Link: </a>"), .requestBody, .answer(200, body: "x")] }
             let client = try proxy.connect()
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func `an interim answer has no length, whatever the origin says`() throws {
+    @Test func `an interim response has no length, whatever the origin sends`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in

@@ -3,7 +3,7 @@ import Testing
 /// Methods that are registered as safe or idempotent (RFC 9110 §9.2, RFC 10008) are treated so, GET or not.
 @Suite(.scenario) struct MethodTests {
     @Test(arguments: ["QUERY", "PROPFIND", "REPORT", "SEARCH", "OPTIONS"])
-    func `a safe request leaves what is stored alone`(_ method: String) throws {
+    func `a safe request leaves the stored response alone`(_ method: String) throws {
         try scenario { origin, proxy in
             for path in ["/x", "/y", "/z"] {
                 origin.on(path) { request in
@@ -27,7 +27,7 @@ import Testing
     }
 
     @Test(arguments: ["PROPPATCH", "MKCOL", "MOVE", "LOCK", "BREW", "query", "PURGE"])
-    func `one that is not, or that nobody registered, invalidates`(_ method: String) throws {
+    func `a request that is unsafe or has an unregistered method invalidates`(_ method: String) throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 [
@@ -42,7 +42,7 @@ import Testing
         }
     }
 
-    @Test func `a fetch in flight is stored though a QUERY went by`() throws {
+    @Test func `a fetch in flight is stored although a QUERY was forwarded meanwhile`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: ["QUERY", "SEARCH", "MKCOL", "UNLOCK"])
-    func `an idempotent request that met a dead connection goes out once more`(_ method: String) throws {
+    func `an idempotent request that met a dead connection is sent once more`(_ method: String) throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("*") { request in
                 request.ordinal == 0 ? [.answer(200, "Cache-Control: no-store", body: "done")] : [.close]
@@ -72,7 +72,7 @@ import Testing
     }
 
     @Test(arguments: ["LOCK", "BREW"])
-    func `one that is neither does not`(_ method: String) throws {
+    func `a request that is neither safe nor idempotent is not sent once more`(_ method: String) throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("*") { request in
                 request.ordinal == 0 ? [.answer(200, "Cache-Control: no-store", body: "done")] : [.close]
@@ -106,7 +106,7 @@ import Testing
         Content(method: "QUERY", length: 100_000, isRepeated: false), Content(method: "PUT", isRepeated: false),
         Content(method: "POST", isRepeated: false),
     ])
-    func `a safe request goes out once more with the content that was read ahead`(_ row: Content) throws {
+    func `a safe request is sent once more with the content that was read ahead`(_ row: Content) throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("*") { request in
                 request.ordinal == 0
@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test func `and to the next server where a new connection was closed`() throws {
+    @Test func `a safe request is sent to the next server if its new connection was closed`() throws {
         try scenario { origin, _ in
             let dying = try ScriptedOrigin()
             defer { dying.stop() }

@@ -7,7 +7,7 @@ import Testing
     }
 
     /// Whatever is told is told before the answer.
-    @Test func `who forwards for TLS clients without being trusted finds that in the log, once`() throws {
+    @Test func `an untrusted TLS proxy in front is logged once`() throws {
         try scenario(.workers(2)) { origin, proxy in
             origin.on("*") { request in
                 request["x-forwarded-proto"] == "https"
@@ -45,7 +45,7 @@ import Testing
         ("X-Real-IP: 192.0.2.1", "clients.trusted-proxies"), ("CF-Connecting-IP: 192.0.2.1", "clients.trusted-proxies"),
         ("X_Tenant: 7", "forwarding.odd-field-names"), ("Proxy: http://192.0.2.1/", "key.headers"),
     ])
-    func `each field that is removed is told of, with the key that lets it through`(field: String, key: String) throws {
+    func `each removed field is logged with the key that lets it through`(field: String, key: String) throws {
         try scenario { origin, proxy in
             origin.on("*") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }
             let name = String(field.prefix { $0 != ":" })
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func `what is not removed, or says what we say, is not told of`() throws {
+    @Test func `a field that is not removed, or equals the proxy's own, is not logged`() throws {
         try scenario(
             .other(section: "clients", key: "trusted-proxies", value: "[127.0.0.1]"),
             .other(section: "route", key: "key", value: "{headers: [x-forwarded-prefix]}")
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `a trailer field that is removed is told of, too`() throws {
+    @Test func `a removed trailer field is logged too`() throws {
         try scenario { origin, proxy in
             origin.on("*") { _ in [.requestBody, .answer(200, body: "x")] }
             for _ in 0..<3 {
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func `of clients of a Unix socket it is told likewise`() throws {
+    @Test func `a removed field of a client on a Unix socket is logged too`() throws {
         let folder = try System.makeTemporaryFolder()
         defer { System.removeFolder(folder) }
         let path = "\(folder)/s"

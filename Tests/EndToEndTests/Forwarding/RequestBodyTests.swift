@@ -16,7 +16,7 @@ import Testing
     }
 
     @Test(arguments: [0, 65_536])
-    func `a body in thousands of chunks of a byte comes whole, and what follows it comes next`(_ buffer: Int) throws {
+    func `a body in thousands of one-byte chunks arrives whole, and the next request follows`(_ buffer: Int) throws {
         try scenario(.bodyBuffer(buffer)) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200)] }
             origin.on("/next") { _ in [.answer(200, body: "next")] }
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func `a sized body streams and comes whole`() throws {
+    @Test func `a body with a length streams and arrives whole`() throws {
         try scenario { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200)] }
             let length = 5_000_000
@@ -48,7 +48,7 @@ import Testing
         }
     }
 
-    @Test func `an answer may come before the body has ended`() throws {
+    @Test func `a response may arrive before the request body has ended`() throws {
         try scenario { origin, proxy in
             origin.on("/up") { _ in [.answer(413, "Connection: close", body: "enough"), .silence] }
             let client = try proxy.connect()
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func `a client that waits for 100 gets it and sends its body`() throws {
+    @Test func `a client that expects 100 gets 100 and sends its body`() throws {
         try scenario(.bodyBuffer(0)) { origin, proxy in
             origin.on("/up") { _ in [.interim(100), .requestBody, .answer(200, body: "got it")] }
             let client = try proxy.connect()
@@ -78,7 +78,7 @@ import Testing
         "POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nExpect: 100-continue\r\n\r\n",
         "OPTIONS /up HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n",
     ])
-    func `who expects 100 without content, or in HTTP 1.0, expects nothing of the origin`(_ request: String) throws {
+    func `Expect without content, or in HTTP 1 point 0, is not forwarded`(_ request: String) throws {
         try scenario { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200)] }
             let client = try proxy.connect()
@@ -88,7 +88,7 @@ import Testing
         }
     }
 
-    @Test func `a client that waits for 100 may be refused without it`() throws {
+    @Test func `a client that expects 100 may be refused without 100`() throws {
         try scenario(.bodyBuffer(0)) { origin, proxy in
             origin.on("/up") { _ in [.answer(403, body: "no"), .silence] }
             let client = try proxy.connect()
@@ -99,7 +99,7 @@ import Testing
         }
     }
 
-    @Test func `an answer that comes before the content has ended says that the connection will`() throws {
+    @Test func `a response before the end of the content announces that the connection will close`() throws {
         try scenario(.bodyBuffer(0)) { origin, proxy in
             origin.on("/up") { _ in [.head(200, ["Content-Length: 4"]), .text("he"), .requestBody, .text("re")] }
             let client = try proxy.connect()
@@ -112,7 +112,7 @@ import Testing
         }
     }
 
-    @Test func `a client that leaves in the middle of its body leaves no whole request behind`() throws {
+    @Test func `a client that leaves in the middle of its body leaves no complete request behind`() throws {
         try scenario(.bodyBuffer(0)) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200)] }
             let client = try proxy.connect()
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `posts are never coalesced`() throws {
+    @Test func `POST requests are never coalesced`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/up") {
@@ -139,7 +139,7 @@ import Testing
     }
 
     @Test(arguments: ["Content-Length: 50000000\r\n\r\n", "Transfer-Encoding: chunked\r\n\r\n2faf080\r\n"])
-    func `an origin that does not take the body is given up after the time set`(_ framing: String) throws {
+    func `an origin that does not read the body is given up after the timeout`(_ framing: String) throws {
         try scenario(.noProgressTimeout(.seconds(1)), .firstByteTimeout(.seconds(1))) { origin, proxy in
             origin.on("/up") { _ in [.deaf(true), .silence] }
             let client = try proxy.connect()
@@ -150,7 +150,7 @@ import Testing
         }
     }
 
-    @Test func `an origin that says it is at work, and then takes the body slowly, has the time it needs`() throws {
+    @Test func `an origin that sends interim responses and reads the body slowly is not given up`() throws {
         try scenario(.firstByteTimeout(.milliseconds(500))) { origin, proxy in
             origin.on("/up") { _ in
                 [
@@ -170,7 +170,7 @@ import Testing
         "Content-Length: 10\r\n\r\nhello", "Transfer-Encoding: chunked\r\n\r\n5\r\nhello\r\n",
         "Content-Length: 10\r\n\r\n",
     ])
-    func `a client that does not go on with its body gets 408 after the time set`(_ beginning: String) throws {
+    func `a client that stops sending its body gets 408 after the timeout`(_ beginning: String) throws {
         try scenario(.bodyTimeout(.milliseconds(400))) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200)] }
             let client = try proxy.connect()
@@ -185,7 +185,7 @@ import Testing
         }
     }
 
-    @Test func `a client that sends its body bit by bit has the time it needs`() throws {
+    @Test func `a client that sends its body bit by bit is not given up`() throws {
         try scenario(.bodyTimeout(.seconds(2)), .bodyBuffer(0), .minBodyRate(5)) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200, body: "all of it")] }
             let client = try proxy.connect()

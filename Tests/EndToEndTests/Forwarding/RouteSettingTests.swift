@@ -54,7 +54,7 @@ import Testing
         Choice.refresh("0s", "1h", getsFirst: true), .refresh("1h", "0s", getsFirst: false),
         .error("0s", "1h", getsFirst: true), .error("1h", "0s", getsFirst: false),
     ])
-    func `a stale response stands in as the route says`(_ choice: Choice) throws {
+    func `a stale response is served on an error as the route says`(_ choice: Choice) throws {
         try scenario(choice.forAll, choice.forRoute) { origin, proxy in
             origin.on("/x") { request in
                 request.number == 1
@@ -69,7 +69,7 @@ import Testing
     @Test(arguments: [
         Choice.unreachable("0s", "1h", getsFirst: true), .unreachable("1h", "0s", getsFirst: false),
     ])
-    func `a stale response stands in for an origin that is down as the route says`(_ choice: Choice) throws {
+    func `a stale response is served for an origin that is down as the route says`(_ choice: Choice) throws {
         try scenario(choice.forAll, choice.forRoute) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=10", "Age: 20", "ETag: \"a\"", body: "first")]
             }
@@ -80,7 +80,7 @@ import Testing
     }
 
     @Test(arguments: [(false, true), (true, false)])
-    func `what has no lifetime is shared across cookies as the route says`(forAll: Bool, forRoute: Bool) throws {
+    func `a response without lifetime is shared across cookies as the route says`(forAll: Bool, forRoute: Bool) throws {
         try scenario(
             .other(section: "coalescing", key: "share-across-cookies", value: "\(forAll)"),
             .other(section: "route", key: "share-across-cookies", value: "\(forRoute)")
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func `parameters that begin as the route says tell no stored responses apart, and go upstream`() throws {
+    @Test func `parameters with a prefix that the route ignores are not in the key, and are forwarded`() throws {
         try scenario(.other(section: "route", key: "key", value: "{query: {drop: [gclid, utm_*]}}")) { origin, proxy in
             origin.on("/x") { [.answer(200, "Cache-Control: max-age=60", body: $0.target)] }
             let first = try proxy.get("/x?utm_source=mail&a=1")

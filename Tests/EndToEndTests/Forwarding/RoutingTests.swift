@@ -2,7 +2,7 @@ import Testing
 
 /// Which origin is asked, by host and path.
 @Suite(.scenario) struct RoutingTests {
-    @Test func `each request goes to the upstream of its route, and what is stored of one is not for another`() throws {
+    @Test func `each request goes to the upstream of its route, and upstreams share no stored responses`() throws {
         let origins = try ["shop", "images", "tenant"].map { name in
             let origin = try ScriptedOrigin()
             origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=60", body: name)] }

@@ -4,7 +4,7 @@ import Testing
 @Suite(.scenario) struct TrailerTests {
     private let asking = ["TE: trailers", "Connection: TE"]
 
-    @Test func `no trailer is shared that would not be as a field`() throws {
+    @Test func `a trailer that may not be shared as a field is not shared`() throws {
         try scenario { origin, proxy in
             origin.on("/t") { _ in
                 [
@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test func `what Connection may have named does not go on behind the body`() throws {
+    @Test func `trailers that Connection may have named are not forwarded`() throws {
         try scenario { origin, proxy in
             origin.on("/t") { _ in
                 [
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `a request's trailers say nothing of its host, its way or its user`() throws {
+    @Test func `request trailers about host, forwarding or user are not forwarded`() throws {
         try scenario(.other(section: "forwarding", key: "odd-field-names", value: "true")) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200)] }
             let client = try proxy.connect()

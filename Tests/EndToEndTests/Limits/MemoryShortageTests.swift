@@ -2,7 +2,7 @@ import Testing
 
 /// Who gets memory while fetches want more than there is.
 @Suite(.scenario) struct MemoryShortageTests {
-    @Test func `the log tells that a response was cut off for lack of memory`() throws {
+    @Test func `the log reports a response that was cut off for lack of memory`() throws {
         try scenario(.memory(mebibytes: 1), .noProgressTimeout(.seconds(1)), .accessLog) { origin, proxy in
             let rest = Gate()
             origin.on("*") { _ in
@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func `however small the share of what is on its way, a full store makes room for it`() throws {
+    @Test func `a full store makes room for bodies in flight, however small their share`() throws {
         let share = Setting.other(section: "storage", key: "in-flight-share", value: "1%")
         try scenario(.memory(mebibytes: 1), share) { origin, proxy in
             origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=600", pattern: 3_000)] }
@@ -42,7 +42,7 @@ import Testing
     }
 
     /// Newcomers got what came free before those who waited for it: most were refused, or cut off in their bodies.
-    @Test(arguments: [1, 2]) func `downloads that come one after another are served in order, and none is cut off`(
+    @Test(arguments: [1, 2]) func `successive downloads are served in order, and none is cut off`(
         _ workers: Int
     ) throws {
         let (count, length) = (150, 1_000_000)

@@ -3,7 +3,7 @@ import Testing
 
 /// Every bound answers at once with something a client understands.
 @Suite(.scenario) struct OverloadTests {
-    @Test func `over the limit of connections, 503 with Retry-After`() throws {
+    @Test func `over the connection limit, a client gets 503 with Retry-After`() throws {
         try scenario(.maxConnections(10)) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "x")] }
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func `who is turned away can read the answer to its end, whatever it sends`() throws {
+    @Test func `a rejected client can read the whole response, whatever the client sends`() throws {
         try scenario(.maxConnections(1), .workers(1)) { origin, proxy in
             let first = try proxy.connect()
             try first.send("GET /x HT")
@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func `how much there is of what may be taken is told, in the metrics and in the status`() throws {
+    @Test func `limits and their use are in the metrics and in the status`() throws {
         try scenario(.maxConnections(40), .maxConcurrentFetches(2)) { origin, proxy in
             let gate = Gate()
             origin.on("*") { _ in [.gate(gate), .answer(200, body: "x")] }
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func `over the limit of connections, the one that has been idle for longest makes room`() throws {
+    @Test func `over the connection limit, the connection that has been idle for longest is closed`() throws {
         try scenario(.maxConnections(5), .workers(1)) { origin, proxy in
             origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
             var clients = try (0..<5).map { _ in try proxy.connect() }
@@ -90,7 +90,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `over the limit of connections, nobody is closed whose request has come`(_ comesBefore: Bool) throws {
+    func `over the connection limit, no connection whose request has arrived is closed`(_ comesBefore: Bool) throws {
         try scenario(.maxConnections(5), .workers(1)) { origin, proxy in
             origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
             let clients = try (0..<5).map { _ in try proxy.connect() }
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func `no more clients are let in than there are descriptors for, and the admin listener answers`() throws {
+    @Test func `no more clients are accepted than descriptors permit, and the admin listener responds`() throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
         origin.on("*") { _ in [.answer(200, body: "x")] }
@@ -160,7 +160,7 @@ import Testing
     }
 
     @Test(arguments: [(20_000, true), (nil, false)])
-    func `that fewer clients are let in than the file says is told, also where it says the default`(
+    func `a client limit below the number in the file is reported, even if that is the default`(
         number: Int?, isTold: Bool
     ) throws {
         let folder = try System.makeTemporaryFolder()
@@ -178,8 +178,7 @@ import Testing
     }
 
     /// Where it has not, the loop that accepts one connection too many waits for all other threads' processors.
-    @Test func `the kernel's table of descriptors has room for all clients, from the start and after a reload`() throws
-    {
+    @Test func `the kernel's descriptor table has room for all clients, from the start and after a reload`() throws {
         try scenario(.maxConnections(700)) { origin, proxy in
             #expect(proxy.descriptorTableSize >= min(700, System.descriptorLimit))
             try proxy.rewriteConfiguration(upstream: origin.url, .maxConnections(9000))
@@ -216,7 +215,7 @@ import Testing
 
     /// They are let in while there is memory; when their heads come, others have it, for a moment or longer.
     @Test(arguments: [false, true])
-    func `no head is sent without memory for its content, unless it tells of what was done`(_ isForAMoment: Bool)
+    func `a head is not sent without memory for its content, unless the request was unsafe`(_ isForAMoment: Bool)
         throws
     {
         try scenario(.memory(mebibytes: 8), .accessLog, .whenExceeded("stale")) { origin, proxy in
@@ -289,7 +288,7 @@ import Testing
     }
 
     @Test(arguments: ["503", "stale", "pass"])
-    func `over the limit of fetches that wait for their origin, 503, or what is stale`(_ whenExceeded: String) throws {
+    func `over the queue limit of an origin, a request gets 503 or a stale response`(_ whenExceeded: String) throws {
         try scenario(.maxConcurrentFetches(1), .maxQueuedFetches(1), .whenExceeded(whenExceeded)) { origin, proxy in
             let gate = Gate()
             origin.on("/stale") { _ in
@@ -337,7 +336,7 @@ import Testing
         Bound(whenExceeded: "pass", isStored: false, status: 200, body: "next", fetches: 4),
         Bound(whenExceeded: "pass", isStored: true, status: 200, body: "next", fetches: 5),
     ])
-    func `over the limit of waiters, what the operator wants`(_ bound: Bound) throws {
+    func `over the waiter limit, a request is treated as the operator says`(_ bound: Bound) throws {
         try scenario(.maxWaiters(10), .whenExceeded(bound.whenExceeded)) { origin, proxy in
             let (gate, next) = (Gate(), Gate())
             let first = bound.isStored ? 2 : 1

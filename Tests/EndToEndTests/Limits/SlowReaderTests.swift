@@ -2,7 +2,7 @@ import Testing
 
 /// A slow reader costs a cursor, not a copy.
 @Suite(.largeScenario) struct SlowReaderTests {
-    @Test func `five hundred slow readers of ten megabytes stay within the memory set and slow nobody down`() throws {
+    @Test func `five hundred slow readers of ten megabytes stay within memory and slow no other client`() throws {
         try scenario(.memory(mebibytes: 64)) { origin, proxy in
             let length = 10_000_000
             origin.on("/big") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: length)] }
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `readers that are stuck hold back an origin whose response is not stored`() throws {
+    @Test func `stuck readers hold back an origin whose response is not stored`() throws {
         try scenario(.memory(mebibytes: 64)) { origin, proxy in
             let length = 50_000_000
             origin.on("/own") { _ in [.answer(200, "Cache-Control: no-store", pattern: length)] }
@@ -41,7 +41,7 @@ import Testing
     }
 
     /// They ask for more than there is memory, each for a response of its own that may be stored.
-    @Test func `readers that are stuck in what is stored neither empty the cache nor stop new fetches`() throws {
+    @Test func `stuck readers of stored responses neither empty the store nor stop new fetches`() throws {
         // One shard, so that it is the queues that choose what is evicted.
         try scenario(.memory(mebibytes: 16), .other(section: "storage", key: "shards", value: "1")) { origin, proxy in
             let large = (0..<10).map { "/large/\($0)" }
@@ -77,7 +77,7 @@ import Testing
     }
 
     /// Their responses are stored by the time they ask.
-    @Test func `what readers hold of stored responses is within the memory set`() throws {
+    @Test func `the bytes that readers hold of stored responses stay within memory`() throws {
         try scenario(.memory(mebibytes: 16)) { origin, proxy in
             origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: 2 << 20)] }
             try proxy.get("/first")
@@ -98,8 +98,7 @@ import Testing
     }
 
     @Test(arguments: ["max-age=60", "no-store"])
-    func `a client on this machine that does not read has little of a large body in the kernel`(_ policy: String) throws
-    {
+    func `a local client that does not read holds little of a large body in the kernel`(_ policy: String) throws {
         try scenario { origin, proxy in
             let length = 8_000_000
             origin.on("/big") { _ in [.answer(200, "Cache-Control: \(policy)", pattern: length)] }
@@ -119,7 +118,7 @@ import Testing
     }
 
     @Test(arguments: [4_096, 65_536] as [Int32])
-    func `nor has one whose receive buffer is small`(_ buffer: Int32) throws {
+    func `a client with a small receive buffer holds little of a large body in the kernel`(_ buffer: Int32) throws {
         try scenario { origin, proxy in
             let length = 8_000_000
             origin.on("/big") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: length)] }
@@ -137,8 +136,7 @@ import Testing
         }
     }
 
-    @Test func `an answer that breaks off takes nothing from the ones before it, which the client has not read`() throws
-    {
+    @Test func `a response that breaks off takes nothing from earlier ones that the client has not read`() throws {
         try scenario(.accessLog) { origin, proxy in
             let length = 150_000
             origin.on("/big") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: length)] }
@@ -173,7 +171,7 @@ import Testing
     }
 
     @Test(arguments: ["max-age=60", "no-store"])
-    func `a client that takes nothing for the time set is cut off, and what it held is free`(_ policy: String) throws {
+    func `a client that reads nothing for the timeout is cut off, and its memory is returned`(_ policy: String) throws {
         try scenario(.sendTimeout(.milliseconds(400))) { origin, proxy in
             let length = 50_000_000
             origin.on("/big") { _ in [.answer(200, "Cache-Control: \(policy)", pattern: length)] }
@@ -188,7 +186,7 @@ import Testing
     }
 
     /// With a small buffer: a large one opens its window in steps that take this client longer than the time set.
-    @Test func `a client that takes a little now and then is not`() throws {
+    @Test func `a client that reads a little now and then is not cut off`() throws {
         try scenario(.sendTimeout(.seconds(2))) { origin, proxy in
             origin.on("/big") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: 30_000_000)] }
             origin.on("/other") { _ in [.answer(200, "Cache-Control: no-store", pattern: 30_000_000)] }
@@ -229,7 +227,7 @@ import Testing
 
     /// What the kernel holds of it, on both sides, is less than the difference.
     @Test(arguments: [(window: "128KiB", isWide: false), ("48MiB", true)])
-    func `how far an origin may be ahead of the reader of what is not stored is for the operator to say`(
+    func `the window between an origin and its reader is the configured one`(
         _ setting: (window: String, isWide: Bool)
     ) throws {
         try scenario(.other(section: "storage", key: "streaming-window", value: setting.window)) { origin, proxy in
@@ -265,7 +263,7 @@ import Testing
 
     /// The same, and meanwhile the origin sends what nobody asked for, or leaves.
     @Test(arguments: [false, true])
-    func `what an origin does while its response is held back reaches no later request`(_ leaves: Bool) throws {
+    func `the origin's behaviour while its response is held back affects no later request`(_ leaves: Bool) throws {
         try scenario { origin, proxy in
             // None so short that it is done before all have asked: its connection would serve another.
             let lengths = Array(stride(from: 1_200_000, through: 4_800_000, by: 60_000))

@@ -11,7 +11,7 @@ import Testing
         try eventually("the proxy has read it") { try proxy.metric(.clientReceivedBytes) >= count }
     }
 
-    @Test func `clients that send slowly hold no slot, and the origin does not hear of them`() throws {
+    @Test func `clients that send slowly hold no slot, and the origin gets no request yet`() throws {
         try scenario(.maxConcurrentFetches(4), .waitTimeout(.seconds(5))) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(201)] }
             origin.on("/x") { _ in [.answer(200, body: "x")] }
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func `little content in chunks is read before it is sent`() throws {
+    @Test func `short chunked content is read before the request is sent`() throws {
         try scenario { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(201)] }
             let client = try proxy.connect()
@@ -44,7 +44,7 @@ import Testing
     }
 
     @Test(arguments: [1, 7])
-    func `content that comes byte by byte comes whole`(_ step: Int) throws {
+    func `content that arrives byte by byte is forwarded whole`(_ step: Int) throws {
         try scenario { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(201)] }
             let bytes = Pattern().bytes(0..<700)
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func `a request of HTTP 1 point 0 is read ahead like any other`() throws {
+    @Test func `an HTTP 1 point 0 request is read ahead like any other`() throws {
         try scenario { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(201)] }
             let client = try proxy.connect()
@@ -87,7 +87,7 @@ import Testing
     }
 
     @Test(arguments: ["Content-Length: 5", "Transfer-Encoding: chunked"])
-    func `who waits for 100 before little content gets it of the proxy, once`(_ framing: String) throws {
+    func `a client that expects 100 before short content gets 100 from the proxy, once`(_ framing: String) throws {
         try scenario { origin, proxy in
             origin.on("/up") { _ in [.interim(100), .requestBody, .answer(200, body: "got it")] }
             let client = try proxy.connect()
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test func `who waits for 100 before more is told by the origin`() throws {
+    @Test func `a client that expects 100 before long content is answered by the origin`() throws {
         try scenario(.bodyBuffer(4)) { origin, proxy in
             origin.on("/up") { _ in [.answer(403, body: "no"), .silence] }
             let client = try proxy.connect()
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test func `who is refused for its head is not told to go on`() throws {
+    @Test func `a client that is refused for its head gets no 100`() throws {
         try scenario(.hosts(["b"])) { _, proxy in
             let client = try proxy.connect()
             try client.send(head("Content-Length: 5", "Expect: 100-continue\r\n"))
@@ -122,7 +122,7 @@ import Testing
         }
     }
 
-    @Test func `content of more than is read ahead streams, at once or from there on`() throws {
+    @Test func `content longer than the read-ahead buffer streams, at once or from there on`() throws {
         try scenario(.bodyBuffer(1000)) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(201)] }
             let known = try proxy.connect()
@@ -142,8 +142,7 @@ import Testing
         }
     }
 
-    @Test func `content read ahead takes no more than half of the share of bodies in flight, and gives it back`() throws
-    {
+    @Test func `content read ahead takes at most half of the in-flight share, and returns the memory`() throws {
         try scenario(.memory(mebibytes: 1)) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(201)] }
             let bytes = Pattern().bytes(0..<60_000)
@@ -160,7 +159,7 @@ import Testing
         }
     }
 
-    @Test func `what is stored makes room for content that is read ahead`() throws {
+    @Test func `stored responses make room for content that is read ahead`() throws {
         try scenario(.memory(mebibytes: 1)) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(201)] }
             origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=600", pattern: 50_000)] }
@@ -176,7 +175,7 @@ import Testing
     }
 
     @Test(arguments: ["Content-Length: 1000", "Content-Length: 100000", "Transfer-Encoding: chunked"])
-    func `a client that keeps sending, but too slowly, gets 408`(_ framing: String) throws {
+    func `a client that keeps sending too slowly gets 408`(_ framing: String) throws {
         try scenario(.bodyTimeout(.seconds(1))) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(201)] }
             let client = try proxy.connect()
@@ -198,7 +197,7 @@ import Testing
         }
     }
 
-    @Test func `a request behind content that is read ahead comes next`() throws {
+    @Test func `the request behind content that is read ahead comes next`() throws {
         try scenario { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(201)] }
             origin.on("/next") { _ in [.answer(200, "Cache-Control: max-age=60", body: "next")] }
@@ -217,7 +216,7 @@ import Testing
         }
     }
 
-    @Test func `a request that is refused when its content is here leaves the connection for the next`() throws {
+    @Test func `a request refused after its content has arrived leaves the connection open`() throws {
         try scenario(.maxConcurrentFetches(1), .maxQueuedFetches(0)) { origin, proxy in
             let gate = Gate()
             origin.on("/first") { _ in [.gate(gate), .answer(200)] }
@@ -254,8 +253,7 @@ import Testing
 
     /// The origin waits for the rest of the content, which does not come: without an end its slot would be taken for as
     /// long as it sends now and then.
-    @Test func `content that is too large once the response has begun ends both, and nobody blames the origin`() throws
-    {
+    @Test func `content that becomes too large after the response began ends both`() throws {
         try scenario(.maxBodySize(1000), .bodyBuffer(0), .maxConcurrentFetches(1)) { origin, proxy in
             origin.on("/up") { _ in [.head(200, "Content-Length: 20"), .text("0123456789"), .silence] }
             origin.on("/next") { _ in [.answer(200, body: "next")] }
@@ -270,7 +268,7 @@ import Testing
         }
     }
 
-    @Test func `a request whose content is being read when the program is to end is still answered`() throws {
+    @Test func `a request whose content is being read when the program ends still gets a response`() throws {
         try scenario { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(201)] }
             let client = try proxy.connect()
@@ -286,7 +284,7 @@ import Testing
         }
     }
 
-    @Test func `a request whose content is being read at a reload goes by the settings that it came under`() throws {
+    @Test func `a request whose content is being read at a reload keeps its settings`() throws {
         try scenario { origin, proxy in
             let other = try ScriptedOrigin()
             defer { other.stop() }

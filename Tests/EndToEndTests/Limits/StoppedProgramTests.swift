@@ -20,7 +20,7 @@ import Testing
         try eventually("the program has read what there is") { !System.hasUnreadBytes(ownPort: port) }
     }
 
-    @Test func `a head that came meanwhile is no 504`() throws {
+    @Test func `a head that arrived during the stop causes no 504`() throws {
         try scenario(.firstByteTimeout(Self.bound)) { origin, proxy in
             let head = Gate()
             for path in ["/shared", "/own"] {
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func `those who waited for it are not told that they waited too long`() throws {
+    @Test func `the waiters of a head that arrived during the stop are not timed out`() throws {
         try scenario(.waitTimeout(Self.bound), .whenExceeded("503")) { origin, proxy in
             let head = Gate()
             origin.on("/x") { _ in [.gate(head), .answer(200, "Cache-Control: max-age=60", body: "here")] }
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func `a body that went on meanwhile is not cut off`() throws {
+    @Test func `a body that went on during the stop is not cut off`() throws {
         try scenario(.noProgressTimeout(Self.bound)) { origin, proxy in
             let rest = Gate()
             origin.on("/x") { _ in
@@ -73,7 +73,7 @@ import Testing
         }
     }
 
-    @Test func `a fetch that went on meanwhile is not overtaken`() throws {
+    @Test func `a fetch that went on during the stop is not overtaken`() throws {
         try scenario(.overtakeAfter(Self.bound)) { origin, proxy in
             let (more, rest) = (Gate(), Gate())
             origin.on("/x") { _ in
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func `requests whose rest came meanwhile are no 408`() throws {
+    @Test func `requests completed during the stop get no 408`() throws {
         try scenario(.headTimeout(Self.bound)) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "here")] }
             // More than one wait for sockets tells of.
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 65_536]) func `content that came meanwhile is no 408`(_ buffer: Int) throws {
+    @Test(arguments: [0, 65_536]) func `content that arrived during the stop causes no 408`(_ buffer: Int) throws {
         try scenario(.bodyTimeout(Self.bound), .bodyBuffer(buffer)) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200, body: "thanks")] }
             let client = try proxy.connect()
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test func `a request on a connection that has been idle for too long meanwhile is answered`() throws {
+    @Test func `a request on a connection whose idle time ended during the stop gets a response`() throws {
         try scenario(.idleTimeout(Self.bound)) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "here")] }
             let client = try proxy.connect()
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    @Test func `a client that read on meanwhile is not cut off`() throws {
+    @Test func `a client that read on during the stop is not cut off`() throws {
         try scenario(.sendTimeout(Self.bound)) { origin, proxy in
             let length = 30_000_000
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", pattern: length)] }
@@ -158,7 +158,7 @@ import Testing
         }
     }
 
-    @Test func `who was silent all the time is given up soon after`() throws {
+    @Test func `a peer that was silent all the time is given up soon after`() throws {
         try scenario(.firstByteTimeout(Self.bound)) { origin, proxy in
             origin.on("/x") { _ in [.silence] }
             let crowd = proxy.crowd(1, get: "/x")

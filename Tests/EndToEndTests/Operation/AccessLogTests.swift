@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func `behind a trusted proxy the client is whom that names, whatever becomes of the request`() throws {
+    @Test func `the logged client is the one that a trusted proxy names, whatever becomes of the request`() throws {
         let proxied = Setting.other(section: "clients", key: "trusted-proxies", value: "[127.0.0.0/8, \"::1\", unix]")
         try scenario(.accessLog, proxied) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func `who is no trusted proxy names nobody else`() throws {
+    @Test func `the logged client of an untrusted peer is the peer`() throws {
         try scenario(.accessLog, .other(section: "clients", key: "trusted-proxies", value: "[203.0.113.0/24, unix]")) {
             origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func `lines are in the format and as late as the operator says`() throws {
+    @Test func `lines have the configured format and delay`() throws {
         try scenario(
             .accessLog, .other(section: "access-log", key: "format", value: "combined"),
             .other(section: "access-log", key: "flush-wait", value: "60s")
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test(arguments: [SIGHUP, SIGUSR1])
-    func `a log that was rotated away is opened again`(_ signal: Int32) throws {
+    func `a rotated log is opened again`(_ signal: Int32) throws {
         try scenario(.accessLog) { origin, proxy in
             origin.on("*") { _ in [.answer(200, body: "x")] }
             let (path, old) = ("\(proxy.folder)/access.log", "\(proxy.folder)/access.log.1")
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `a hit that its client does not take is logged as aborted, with what went out`() throws {
+    @Test func `a hit that the client does not read is logged as aborted, with the bytes sent`() throws {
         try withHalfSentHit { proxy, client, size in
             client.reset()
             try eventually("two lines") { try proxy.accessLog.count == 2 }
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test func `a client that leaves before its response is no answer of the proxy's own`() throws {
+    @Test func `a request whose client leaves before the response is logged as aborted, with its verdict`() throws {
         try scenario(.accessLog) { origin, proxy in
             let gate = Gate()
             origin.on("*") { _ in [.gate(gate), .answer(200, "Cache-Control: no-store", body: "x")] }
@@ -134,7 +134,7 @@ import Testing
         }
     }
 
-    @Test func `nor has it what it did not take, where there was no content to take`() throws {
+    @Test func `a response without content that the client did not get is logged as aborted`() throws {
         try scenario(.accessLog) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: no-store")] }
@@ -154,7 +154,7 @@ import Testing
         }
     }
 
-    @Test func `the time to the first byte of an error is its own, not that of the response before`() throws {
+    @Test func `the time to the first byte of an error is its own, not that of the previous response`() throws {
         try scenario(.accessLog, .headTimeout(.milliseconds(500))) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store")] }
             let client = try proxy.connect()
@@ -168,7 +168,7 @@ import Testing
         }
     }
 
-    @Test func `a hit taken bit by bit is logged once, when it is out`() throws {
+    @Test func `a hit that is read slowly is logged once, at its end`() throws {
         try withLargeHit { proxy, size in
             let answer = try proxy.get("/x")
             #expect(answer.body.length == size)
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test func `what is refused is counted once`() throws {
+    @Test func `a refused request is counted once`() throws {
         try scenario { origin, proxy in
             let answer = try proxy.send("TRACE", "/x")
             let counted = try proxy.metric(.requests)
@@ -189,7 +189,7 @@ import Testing
         }
     }
 
-    @Test func `OPTIONS that is to go no further is answered, not refused`() throws {
+    @Test func `OPTIONS with Max-Forwards 0 is answered, not refused`() throws {
         try scenario(.accessLog) { origin, proxy in
             let answer = try proxy.send("OPTIONS", "/x", "Max-Forwards: 0")
             #expect(answer.status == 200 && origin.total == 0)
@@ -199,7 +199,7 @@ import Testing
         }
     }
 
-    @Test func `what breaks off in the middle of its content is logged with its head`() throws {
+    @Test func `a request that breaks off in its content is logged with its head`() throws {
         try scenario(.accessLog) { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200)] }
             let client = try proxy.connect()
@@ -213,7 +213,7 @@ import Testing
         }
     }
 
-    @Test func `what turns out too large to be stored is counted`() throws {
+    @Test func `a response that turns out too large to store is counted`() throws {
         try scenario(.maxObjectSize(64 << 10)) { origin, proxy in
             origin.on("/x") { _ in
                 [
@@ -227,7 +227,7 @@ import Testing
         }
     }
 
-    @Test func `what is not stored is logged with the reason, as in Cache-Status`() throws {
+    @Test func `a response that is not stored is logged with the reason in Cache-Status`() throws {
         try scenario(.accessLog) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "hello")] }
             origin.on("/stored") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }
@@ -244,7 +244,7 @@ import Testing
         }
     }
 
-    @Test func `who gets the failure of an origin is logged with the server that failed, and how long that took`()
+    @Test func `an origin failure is logged with the failed server and its duration`()
         throws
     {
         try scenario(.accessLog, .firstByteTimeout(.seconds(2)), .overtakeAfter(.seconds(20))) { origin, proxy in

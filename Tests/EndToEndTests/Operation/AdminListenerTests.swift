@@ -1,7 +1,7 @@
 import Testing
 
 @Suite(.scenario) struct AdminListenerTests {
-    @Test func `it is healthy and ready`() throws {
+    @Test func `the admin listener reports that the program is healthy and ready`() throws {
         try scenario { _, proxy in
             for (page, status) in [("/healthz", 200), ("/readyz", 200), ("/nothing", 404)] {
                 let answer = try proxy.admin.get(page)
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func `who sends too much can read the answer to its end`() throws {
+    @Test func `a client that sends too much can read the whole response`() throws {
         try scenario { _, proxy in
             let client = try proxy.admin.connect()
             let head = proxy.admin.request("POST", "/purge", ["Content-Length: 1000000"])
@@ -46,14 +46,14 @@ import Testing
     }
 
     @Test(arguments: [("0600", 0o600), ("0666", 0o666)] as [(String, UInt32)])
-    func `who may connect to its socket is for the operator to say`(mode: String, permissions: UInt32) throws {
+    func `the admin socket has the configured permissions`(mode: String, permissions: UInt32) throws {
         try scenario(.other(section: "admin", key: "socket-mode", value: mode)) { _, proxy in
             let actual = System.permissions(of: "\(proxy.folder)/admin.sock")
             #expect(actual == permissions)
         }
     }
 
-    @Test func `where nothing may be purged the rest is served`() throws {
+    @Test func `the other pages are served while purging is turned off`() throws {
         try scenario(.other(section: "admin", key: "purge", value: "false")) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=600", body: "x")] }
             try proxy.get("/x")
@@ -70,7 +70,9 @@ import Testing
     @Test(arguments: [
         ("DELETE", "/healthz", "GET, HEAD"), ("POST", "/metrics", "GET, HEAD"), ("GET", "/purge", "POST"),
     ])
-    func `a page asked by another method says which it takes`(_ method: String, _ path: String, _ allowed: String)
+    func `a page requested with another method lists the permitted methods`(
+        _ method: String, _ path: String, _ allowed: String
+    )
         throws
     {
         try scenario { _, proxy in
@@ -82,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func `the counters tell led, joined and joined late`() throws {
+    @Test func `the counters distinguish led, joined and joined late`() throws {
         try scenario { origin, proxy in
             let head = Gate(), rest = Gate()
             origin.on("/x") { _ in
@@ -105,7 +107,7 @@ import Testing
         }
     }
 
-    @Test func `the processor time of each worker is told`() throws {
+    @Test func `the processor time of each worker is reported`() throws {
         try scenario(.workers(2)) { _, proxy in
             func times() throws -> [Double] {
                 let page = try proxy.admin.get("/metrics").wholeText
@@ -119,7 +121,7 @@ import Testing
         }
     }
 
-    @Test func `the iterations of each worker's loop are told`() throws {
+    @Test func `the iterations of each worker's loop are reported`() throws {
         try scenario(.workers(2)) { _, proxy in
             func iterations(_ page: String, _ sample: String) -> [Double] {
                 (0...2).map { Program.sum("coalesced_worker_iteration_seconds_\(sample){worker=\"\($0)\"}", in: page) }
@@ -134,7 +136,7 @@ import Testing
         }
     }
 
-    @Test func `a fetch that nobody can join has not been led`() throws {
+    @Test func `a fetch that takes no joiners does not count as led`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }
             try proxy.get("/x")
@@ -148,7 +150,7 @@ import Testing
         }
     }
 
-    @Test func `the status is JSON, and the command prints one too`() throws {
+    @Test func `the status page is JSON, and the status command prints JSON too`() throws {
         try scenario { _, proxy in
             guard case .object(let members) = try proxy.status() else { throw Late(what: "an object", place: "status") }
             #expect(!members.isEmpty)
@@ -157,7 +159,7 @@ import Testing
         }
     }
 
-    @Test func `the status tells of each fetch how old it is and what has come, the oldest first`() throws {
+    @Test func `the status lists the age and the received bytes of each fetch, the oldest first`() throws {
         try scenario { origin, proxy in
             let (silent, rest) = (Gate(), Gate())
             origin.on("/silent") { _ in [.gate(silent), .answer(200, body: "x")] }
@@ -180,7 +182,7 @@ import Testing
         }
     }
 
-    @Test func `its pages are not on the public listener`() throws {
+    @Test func `the admin pages are not on the public listener`() throws {
         try scenario { origin, proxy in
             origin.on("*") { _ in [.answer(200, body: "from the origin")] }
             for path in ["/healthz", "/readyz", "/metrics", "/status"] {
@@ -190,7 +192,7 @@ import Testing
         }
     }
 
-    @Test func `it can listen on a port`() throws {
+    @Test func `the admin listener can listen on a port`() throws {
         let program = try Program.serve(
             upstream: "http://127.0.0.1:9", arguments: ["--admin", "127.0.0.1:0"], listeners: 2)
         defer { program.stop() }
@@ -208,7 +210,7 @@ import Testing
         try body(admin[0], program)
     }
 
-    @Test func `a page in somebody's browser purges nothing`() throws {
+    @Test func `a page of another site in a browser purges nothing`() throws {
         try onPort { admin, _ in
             let (ours, form) = (admin.host, "Content-Type: text/plain")
             let asked: [(fields: [String], status: Int)] = [
@@ -237,7 +239,7 @@ import Testing
         }
     }
 
-    @Test func `a name that somebody made mean this address reads nothing, and is told of once`() throws {
+    @Test func `a request under a foreign host name reads nothing, and is logged once`() throws {
         try onPort { admin, program in
             for page in ["/status", "/metrics"] {
                 let named = try admin.get(page, "Host: evil.example")
@@ -250,7 +252,7 @@ import Testing
         }
     }
 
-    @Test func `health checks ask by any name, and change nothing`() throws {
+    @Test func `health checks are served under any host name, and change nothing`() throws {
         try onPort { admin, program in
             for (method, page, status) in [
                 ("GET", "/healthz", 200), ("HEAD", "/readyz", 200), ("POST", "/healthz", 403),
@@ -265,7 +267,7 @@ import Testing
     }
 
     @Test(arguments: [nil, "coalesced", "nginx"])
-    func `the commands refuse who does not say that it is one of ours`(name: String?) throws {
+    func `the commands refuse a server that does not identify itself as coalesced`(name: String?) throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
         origin.on("/status") { _ in
@@ -278,7 +280,7 @@ import Testing
         #expect(run.exit == .code(name == "coalesced" ? 0 : 69), "\(run.everything)")
     }
 
-    @Test func `the commands tell who does not answer in time from nobody there, and a purge may take longer`() throws {
+    @Test func `the commands distinguish a silent server from an absent one, and wait longer for a purge`() throws {
         let (listener, port) = try Socket.listen()
         let silent = try Program.run("status", "--admin", "127.0.0.1:\(port)")
         #expect(silent.exit == .code(69) && silent.errors.contains("no answer within 5"), "\(silent.everything)")

@@ -2,7 +2,7 @@ import Testing
 
 @Suite(.scenario) struct LatencyMetricTests {
     @Test
-    func `an answer in the place of an origin that is too slow has its time in the histograms, a refusal has none`()
+    func `an error page for a slow origin is timed in the histograms, a refusal is not`()
         throws
     {
         try scenario(.firstByteTimeout(.milliseconds(300))) { origin, proxy in

@@ -41,7 +41,7 @@ struct PreloadedLibraryTests {
             folder: folder, words.map { $0.replacing("@", with: folder) }, shell: shell)
     }
 
-    @Test func `the command and its options are what was given`() throws {
+    @Test func `the command and its options are read in spite of a preloaded library`() throws {
         let version = try run(["--version"])
         #expect(version.exit == .code(0) && version.output.hasPrefix("coalesced "), "\(version.everything)")
         let check = try run(["check", "@/bad.yaml"], files: ["bad.yaml": "workers: many\n"])
@@ -53,7 +53,7 @@ struct PreloadedLibraryTests {
     }
 
     @Test(arguments: [["serve"], []])
-    func `it listens where it was told to`(_ command: [String]) throws {
+    func `the program listens at the given address in spite of a preloaded library`(_ command: [String]) throws {
         let program = try start(
             command + ["--listen", "unix:@/s", "--upstream", "http://127.0.0.1:9", "--admin", "unix:@/a"])
         defer { program.stop() }

@@ -3,27 +3,27 @@ import Testing
 
 /// The recipes of docs/operating.md, as they stand there, with the programs they are for. `make test` installs these.
 @Suite(.scenario) struct RecipeTests {
-    @Test func `gunicorn: hits, one fetch for a crowd, and a connection that is kept`() throws {
+    @Test func `gunicorn gives hits, one fetch for simultaneous clients, and a kept connection`() throws {
         try expectSharing("gunicorn", files: ["app.py": Self.wsgi])
     }
 
-    @Test func `uvicorn: hits, one fetch for a crowd, and a connection that is kept`() throws {
+    @Test func `uvicorn gives hits, one fetch for simultaneous clients, and a kept connection`() throws {
         try expectSharing("uvicorn", files: ["app.py": Self.asgi])
     }
 
-    @Test func `Node: hits, one fetch for a crowd, and a connection that is kept`() throws {
+    @Test func `Node gives hits, one fetch for simultaneous clients, and a kept connection`() throws {
         let recipe = try Recipe("Node")
         try expectSharing(recipe, "node app.js", files: ["app.js": Self.node + recipe.block("js")])
     }
 
-    @Test func `Puma: hits, one fetch for a crowd, and a connection that is kept`() throws {
+    @Test func `Puma gives hits, one fetch for simultaneous clients, and a kept connection`() throws {
         let recipe = try Recipe("Puma")
         try expectSharing(
             recipe, "mkdir config && mv puma.rb config && puma",
             files: ["config.ru": Self.rack, "puma.rb": recipe.block("ruby")])
     }
 
-    @Test func `nginx: compressed for those who want it, and for nobody else`() throws {
+    @Test func `nginx compresses for clients that accept gzip, and for no others`() throws {
         let recipe = try Recipe("nginx")
         let configuration = """
             \(getuid() == 0 ? "user root;" : "") daemon off; pid nginx.pid; error_log stderr;
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func `Django: what it lets be shared is, a form is not, and behind TLS nobody is redirected`() throws {
+    @Test func `Django shares the pages that it permits but no forms, and does not redirect behind TLS`() throws {
         let (recipe, server) = (try Recipe("Django"), try Recipe("gunicorn"))
         let start = server.block("sh").replacing("app:app", with: "site_for_tests:application")
         try serve(
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func `WordPress: visitors share pages, who is logged in gets none of these`() throws {
+    @Test func `WordPress visitors share pages, and logged-in users get their own`() throws {
         let recipe = try Recipe("WordPress")
         // The database ends with the shell, and so with what takes its place.
         let start = """

@@ -2,7 +2,7 @@ import Glibc
 import Testing
 
 @Suite(.scenario) struct ReloadTests {
-    @Test func `a reload takes the new file and keeps connections and what is stored`() throws {
+    @Test func `a reload applies the new file, and keeps connections and stored responses`() throws {
         try scenario { origin, proxy in
             let other = try ScriptedOrigin()
             defer { other.stop() }
@@ -24,7 +24,7 @@ import Testing
         }
     }
 
-    @Test func `a download that runs is not disturbed`() throws {
+    @Test func `a running download is not disturbed by a reload`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/slow") { _ in
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `a burst of signals reloads now and then, and once more after the last`() throws {
+    @Test func `a burst of signals causes some reloads, the last one after the last signal`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "old")] }
             let other = try ScriptedOrigin()
@@ -59,7 +59,7 @@ import Testing
         }
     }
 
-    @Test func `what an upstream has in flight, and has done, counts on when its settings change`() throws {
+    @Test func `the counters of an upstream continue when its settings change`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/slow") { _ in [.gate(gate), .answer(200, "Cache-Control: no-store", body: "slow")] }
@@ -81,7 +81,7 @@ import Testing
         }
     }
 
-    @Test func `a fetch that begins at an origin replaced by the last reload but one is told of`() throws {
+    @Test func `a fetch that begins at an origin replaced two reloads ago is reported`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             defer { gate.open() }
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    @Test func `a bad file is told of and changes nothing`() throws {
+    @Test func `a file with mistakes is reported and changes nothing`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }
             try System.write(Setting.fileWithFiveMistakes.text, to: proxy.configurationPath)
@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    @Test func `whether the last one succeeded is on the admin pages`() throws {
+    @Test func `the result of the last reload is on the admin pages`() throws {
         try scenario { origin, proxy in
             let fresh = try proxy.status()
             #expect(fresh["last_reload"] == nil && fresh["version"]?.string?.isEmpty == false)
@@ -173,7 +173,7 @@ import Testing
         }
     }
 
-    @Test func `what the process takes of the machine is among the metrics`() throws {
+    @Test func `the resources that the process uses are in the metrics`() throws {
         try scenario { _, proxy in
             let memory = try proxy.metric(.residentBytes), open = try proxy.metric(.openDescriptors)
             // Each measurement is of another moment.
@@ -185,7 +185,7 @@ import Testing
         }
     }
 
-    @Test func `to be told to reload while it waits for its file is not the end`() throws {
+    @Test func `a reload signal does not end a program that waits for its file`() throws {
         let folder = try System.makeTemporaryFolder()
         let path = "\(folder)/fifo"
         #expect(unsafe mkfifo(path, 0o600) == 0)
@@ -206,7 +206,7 @@ import Testing
         try program.waitUntilListening(1)
     }
 
-    @Test func `an empty file is told of, and changes nothing`() throws {
+    @Test func `an empty file is reported and changes nothing`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }
             try System.write("", to: proxy.configurationPath)
@@ -216,7 +216,7 @@ import Testing
         }
     }
 
-    @Test func `where there is no file nothing is said to be loaded from it`() throws {
+    @Test func `a reload without a file reports that there is nothing to reload`() throws {
         let folder = try System.makeTemporaryFolder()
         let program = try Program(folder: folder, ["--listen", "127.0.0.1:0", "--upstream", "http://127.0.0.1:9"])
         defer { program.stop() }
@@ -225,7 +225,7 @@ import Testing
         try eventually("it says so") { program.diagnostics.contains("nothing to reload") }
     }
 
-    @Test func `the access log is opened again`() throws {
+    @Test func `a reload opens the access log again`() throws {
         try scenario(.accessLog) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "x")] }
             try proxy.get("/x")
@@ -238,7 +238,7 @@ import Testing
         }
     }
 
-    @Test func `an access log that cannot be opened again is told of, and goes on as it was`() throws {
+    @Test func `an access log that cannot be opened again is reported and stays open`() throws {
         try scenario(.accessLog) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "x")] }
             let path = "\(proxy.folder)/access.log"
@@ -259,7 +259,7 @@ import Testing
     }
 
     @Test(arguments: ["a bad file", "while ending"])
-    func `the access log is opened again whatever else is the matter`(_ matter: String) throws {
+    func `a reload opens the access log again in spite of any mistake`(_ matter: String) throws {
         try scenario(.accessLog) { origin, proxy in
             let gate = Gate()
             origin.on("/slow") { _ in [.head(200, "Content-Length: 2"), .text("a"), .gate(gate), .text("b")] }
@@ -279,7 +279,7 @@ import Testing
         }
     }
 
-    @Test func `the level of messages is that of the new file, for workers as well`() throws {
+    @Test func `the log level of the new file applies to workers too`() throws {
         func level(_ word: String) -> Setting { .other(section: "", key: "log-level", value: word) }
         let dead = "http://127.0.0.1:1"
         let proxy = try Program.serve(upstream: dead, [level("error")])
@@ -301,7 +301,7 @@ import Testing
         #expect(!proxy.diagnostics.contains("/quiet"))
     }
 
-    @Test func `at debug each connection to an origin is told of, and why it was closed`() throws {
+    @Test func `each origin connection is logged at debug level, with the reason why it was closed`() throws {
         let debug = Setting.other(section: "", key: "log-level", value: "debug")
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
@@ -331,7 +331,7 @@ import Testing
     }
 
     @Test(arguments: ["a FIFO", "/dev/zero", "a large file"])
-    func `what is no file of settings is told of, and changes nothing`(what: String) throws {
+    func `a path that is no settings file is reported and changes nothing`(what: String) throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }
             let path = proxy.configurationPath
@@ -349,7 +349,7 @@ import Testing
         }
     }
 
-    @Test func `a route that is no longer cached neither validates what is stored nor falls back on it`() throws {
+    @Test func `a route that is no longer cached neither validates a stored response nor serves it stale`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("/x") { request in
                 if request.number == 1 {
@@ -373,7 +373,7 @@ import Testing
         }
     }
 
-    @Test func `a route that is no longer cached answers nothing from what is stored`() throws {
+    @Test func `a route that is no longer cached serves no stored response`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("/x") { [.answer(200, "Cache-Control: max-age=600", body: "\($0.number)")] }
             #expect(try proxy.get("/x").text == "1")

@@ -15,7 +15,7 @@ import Testing
         }
     }
 
-    @Test func `it hears of the start, of a reload and of the end`() throws {
+    @Test func `the service manager is notified of the start, of a reload and of the end`() throws {
         try underManager { manager, _, start in
             let proxy = try start()
             defer { proxy.stop() }
@@ -37,7 +37,7 @@ import Testing
     }
 
     /// systemd can wait for that (systemd.service(5), `notify-reload`).
-    @Test func `after the last of many signals it hears of a reload that began later`() throws {
+    @Test func `after the last of many signals, the service manager is notified of a later reload`() throws {
         try underManager { manager, _, start in
             let proxy = try start()
             defer { proxy.stop() }
@@ -64,7 +64,7 @@ import Testing
         }
     }
 
-    @Test func `one that reads nothing holds up neither start nor reload nor end`() throws {
+    @Test func `a service manager that reads nothing delays neither start nor reload nor end`() throws {
         try underManager { manager, _, start in
             manager.fill()
             let proxy = try start()
@@ -79,7 +79,7 @@ import Testing
         }
     }
 
-    @Test func `systemd does not try again with a file that has mistakes, each of which is told`() throws {
+    @Test func `systemd does not start again with a faulty file, and each mistake is logged`() throws {
         let unit = System.contents(of: "\(Repository.folder)/systemd/coalesced.service").split(separator: "\n")
         func said(_ key: String) -> [Substring] {
             unit.filter { $0.hasPrefix("\(key)=") }.map { $0.dropFirst(key.count + 1) }
@@ -118,7 +118,7 @@ import Testing
     private static let canHideProc = (try? run("true")) == .code(0)
 
     @Test(.enabled(if: ServiceManagerTests.canHideProc, "nothing may be mounted here"))
-    func `without proc it knows all the same what it was told to do`() throws {
+    func `the program reads its arguments without proc`() throws {
         let folder = try System.makeTemporaryFolder()
         defer { System.removeFolder(folder) }
         #expect(try Self.run(Program.path(), "--version", errors: "\(folder)/errors") == .code(0))

@@ -3,7 +3,7 @@ import Testing
 
 @Suite(.scenario) struct SignalTests {
     @Test(arguments: [(SIGTERM, "SIGTERM"), (SIGINT, "SIGINT"), (SIGQUIT, "SIGQUIT")])
-    func `a running download is finished before the program ends`(_ signal: Int32, name: String) throws {
+    func `a running download finishes before the program ends`(_ signal: Int32, name: String) throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/slow") { _ in
@@ -28,7 +28,7 @@ import Testing
         }
     }
 
-    @Test func `a second signal ends it at once`() throws {
+    @Test func `a second signal ends the program at once`() throws {
         try scenario { origin, proxy in
             origin.on("/slow") { _ in [.head(200, "Content-Length: 100000"), .pattern(0..<50_000), .silence] }
             let download = proxy.crowd(1, get: "/slow")
@@ -49,7 +49,7 @@ import Testing
 
     /// Its client is told that it was not served, and repeats it. The first rounds see to it that what runs is cut off
     /// first, and what waits for its slot last.
-    @Test func `what waits for a slot when the end cuts it off is not sent to the origin`() throws {
+    @Test func `a request that waits for a slot when the program ends is not sent to the origin`() throws {
         try scenario(.maxConcurrentFetches(2), .workers(1)) { origin, proxy in
             let (longest, others) = (Gate(), Gate())
             origin.on("/longest") { _ in [.gate(longest), .answer(200)] }
@@ -80,7 +80,7 @@ import Testing
         }
     }
 
-    @Test func `whom the end cuts off, or leaves without a response, is logged with that reason`() throws {
+    @Test func `a client that is cut off or gets no response at the end is logged with that reason`() throws {
         try scenario(.accessLog, .workers(2)) { origin, proxy in
             origin.on("/half") { _ in [.head(200, "Content-Length: 100000"), .pattern(0..<50_000), .silence] }
             origin.on("/none") { _ in [.silence] }
@@ -109,7 +109,7 @@ import Testing
         }
     }
 
-    @Test func `a hit that the end cuts off is logged with that reason`() throws {
+    @Test func `a hit that is cut off at the end is logged with that reason`() throws {
         try withHalfSentHit { proxy, _, _ in
             proxy.terminate()
             try eventually("it waits") { proxy.diagnostics.contains("SIGTERM: no new connections") }
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test func `draining ends after its time`() throws {
+    @Test func `draining ends after drain-timeout`() throws {
         try scenario(.drainTimeout(.milliseconds(500))) { origin, proxy in
             origin.on("/slow") { _ in [.head(200, "Content-Length: 100000"), .pattern(0..<50_000), .silence] }
             let download = proxy.crowd(1, get: "/slow")
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test func `with a delay it is no longer ready at once, and lets clients in until that is over`() throws {
+    @Test func `during the delay the program is not ready, and still accepts clients`() throws {
         try scenario(.other(section: "", key: "drain-delay", value: "60s")) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
             origin.on("/y") { _ in [.answer(200, "Cache-Control: no-store", body: "y")] }
@@ -161,7 +161,7 @@ import Testing
         }
     }
 
-    @Test func `the time to drain begins after the delay`() throws {
+    @Test func `the drain timeout begins after the delay`() throws {
         try scenario(
             .other(section: "", key: "drain-delay", value: "700ms"), .drainTimeout(.milliseconds(700))
         ) { origin, proxy in
@@ -178,7 +178,7 @@ import Testing
         }
     }
 
-    @Test func `what was cut off at the end is told, and how much ended by itself`() throws {
+    @Test func `the log reports how much was cut off at the end, and how much ended by itself`() throws {
         try scenario(.drainTimeout(.seconds(3)), .workers(2)) { origin, proxy in
             let gate = Gate()
             origin.on("/slow") { _ in [.head(200, "Content-Length: 100000"), .pattern(0..<50_000), .silence] }
@@ -206,7 +206,7 @@ import Testing
         }
     }
 
-    @Test func `who has connected, or asked, before it ends gets an answer`() throws {
+    @Test func `a client that connected or sent a request before the end gets a response`() throws {
         try scenario(.workers(2)) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
             try proxy.get("/x")
@@ -232,7 +232,7 @@ import Testing
         }
     }
 
-    @Test func `a head that has begun to come before it ends gets an answer`() throws {
+    @Test func `a head that began to arrive before the end gets a response`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "x")] }
             let (client, idle, blank) = (try proxy.connect(), try proxy.connect(), try proxy.connect())
@@ -253,7 +253,7 @@ import Testing
         }
     }
 
-    @Test func `a head that does not come whole does not hold up the end beyond its time`() throws {
+    @Test func `an incomplete head does not delay the end beyond its timeout`() throws {
         try scenario(.workers(1), .headTimeout(.milliseconds(200))) { origin, proxy in
             let client = try proxy.connect()
             try client.send("GET /x HT")
@@ -264,7 +264,7 @@ import Testing
         }
     }
 
-    @Test func `with nothing to do it ends at once`() throws {
+    @Test func `an idle program ends at once`() throws {
         try scenario { _, proxy in
             proxy.terminate()
             let exit = try proxy.exited()
@@ -299,7 +299,7 @@ import Testing
     }
 
     @Test(arguments: [SIGTERM, SIGINT, SIGQUIT])
-    func `while it waits for its file it ends at once, with 0`(_ signal: Int32) throws {
+    func `a program that waits for its file ends at once, with 0`(_ signal: Int32) throws {
         try startWithFIFO(after: { program in
             program.signal(signal)
             let exit = try program.exited()
@@ -307,14 +307,14 @@ import Testing
         })
     }
 
-    @Test func `a reload that is asked for before it listens comes when it does`() throws {
+    @Test func `a reload that is requested before the program listens happens afterwards`() throws {
         try startWithFIFO(writing: "workers: 1\n", after: { $0.signal(SIGHUP) }) { program in
             try program.waitUntilListening(1)
             try eventually("it tries to reload") { program.diagnostics.contains("a pipe can only be read at startup") }
         }
     }
 
-    @Test func `signals that other servers know do not end it`() throws {
+    @Test func `signals that other servers know do not end the program`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "x")] }
             for signal in [SIGUSR1, SIGUSR2] { proxy.signal(signal) }
@@ -326,7 +326,7 @@ import Testing
         }
     }
 
-    @Test func `it is loaded again with what malloc is told, and is the same process by the same name`() throws {
+    @Test func `the program restarts itself with malloc settings, and keeps its process and name`() throws {
         try scenario { _, proxy in
             // The kernel keeps 15 bytes of a name.
             let name = try #require(try Program.path().split(separator: "/").last)

@@ -31,7 +31,7 @@ import Testing
     }
 
     @Test(arguments: [1, 3])
-    func `who connects before the start, or while it ends, is served by who comes`(_ workers: Int) throws {
+    func `a client that connects between two processes is served by the next one`(_ workers: Int) throws {
         try withOrigin { origin in
             let gate = Gate()
             origin.on("/slow") { _ in [.head(200, "Content-Length: 4"), .text("ab"), .gate(gate), .text("cd")] }
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func `the admin listener is handed over like any other, and the rest is bound as usual`() throws {
+    @Test func `an inherited admin socket is used, and the other addresses are bound as usual`() throws {
         try withOrigin { origin in
             let sockets = try [Socket.listen(), Socket.listen()]
             defer { for socket in sockets { Socket.close(socket.descriptor) } }
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func `the path of a unix socket that was handed over stays`() throws {
+    @Test func `the path of an inherited Unix socket is kept`() throws {
         try withOrigin { origin in
             let folder = try System.makeTemporaryFolder()
             let socket = try Socket.listen(at: "\(folder)/s")
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func `what is handed over and cannot be used is 78, and says why`() throws {
+    @Test func `an inherited socket that cannot be used exits with 78 and the reason`() throws {
         let listening = try Socket.listen(), bound = try Socket.bind()
         defer { for socket in [listening, bound] { Socket.close(socket.descriptor) } }
         let cases: [(sockets: [Int32], listen: UInt16, reason: String)] = [
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 1]) func `a promised descriptor that is not there is told of`(count: Int) throws {
+    @Test(arguments: [0, 1]) func `a missing inherited descriptor is reported`(count: Int) throws {
         let listening = try Socket.listen()
         defer { Socket.close(listening.descriptor) }
         let program = try start(
@@ -142,7 +142,7 @@ import Testing
             "\(program.diagnostics)")
     }
 
-    @Test func `what was handed over to another process is left alone`() throws {
+    @Test func `sockets inherited by another process are left alone`() throws {
         let socket = try Socket.listen()
         defer { Socket.close(socket.descriptor) }
         let program = try start(

@@ -18,7 +18,7 @@ import Testing
         return (program, place)
     }
 
-    @Test func `when nobody reads its messages any more it goes on, and ends as it should`() throws {
+    @Test func `a program whose messages are not read goes on, and ends normally`() throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
         let gate = Gate()
@@ -42,7 +42,7 @@ import Testing
     }
 
     @Test(arguments: [[0], [1], [2], [0, 1, 2]])
-    func `nothing else is opened in the place of one that is closed`(_ closed: [Int]) throws {
+    func `no file is opened in place of a closed standard stream`(_ closed: [Int]) throws {
         let folder = try System.makeTemporaryFolder()
         let closing = closed.map { "\($0)>&-" }.joined(separator: " ")
         let (program, place) = try serve(in: folder, upstream: Self.deadUpstream, shell: "exec \"$@\" \(closing)")
@@ -62,13 +62,13 @@ import Testing
             (["--version"], 74),
             (["--upstream", deadUpstream, "--access-log", "stdout", "--listen", "127.0.0.1:0"], 78),
         ] as [([String], Int32)])
-    func `standard output that is closed is missed by those who need it`(_ words: [String], _ code: Int32) throws {
+    func `commands that need standard output fail if it is closed`(_ words: [String], _ code: Int32) throws {
         let program = try Program(folder: System.makeTemporaryFolder(), words, shell: "exec \"$@\" >&-")
         defer { program.stop() }
         #expect(try program.exited() == .code(code))
     }
 
-    @Test func `a message longer than a pipe's page does not hold up a worker when nobody reads`() throws {
+    @Test func `a message longer than a page of the pipe does not block a worker if not read`() throws {
         let folder = try System.makeTemporaryFolder()
         let messages = try Pipe(at: "\(folder)/stderr", capacity: 8192)
         let (program, place) = try serve(in: folder, upstream: Self.deadUpstream)
@@ -92,7 +92,7 @@ import Testing
         #expect(try program.exited() == .code(0))
     }
 
-    @Test func `messages that were left out are told as a number, though no more come`() throws {
+    @Test func `suppressed messages are reported as a number, even if no more come`() throws {
         let folder = try System.makeTemporaryFolder()
         let messages = try Pipe(at: "\(folder)/stderr", capacity: 65_536)
         let (program, place) = try serve(in: folder, upstream: Self.deadUpstream)
@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test(arguments: ["stdout", "/dev/stdout", "@/log"])
-    func `an access log that nobody reads does not hold up the end`(_ target: String) throws {
+    func `an access log that is not read does not delay the end`(_ target: String) throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
         origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
@@ -133,14 +133,14 @@ import Testing
         #expect(log.read().hasPrefix("- - - ["))
     }
 
-    @Test func `a log in a folder that is not there is 78, and says what to do`() throws {
+    @Test func `a log in a missing folder exits with 78 and advice`() throws {
         let run = try Program.run(
             "--listen", "127.0.0.1:0", "--upstream", Self.deadUpstream, "--access-log", "@/nowhere/log")
         let said = "/nowhere/log cannot be opened: No such file or directory; make the folder it is to stand in\n"
         #expect(run.exit == .code(78) && run.errors.hasSuffix(said), "\(run.errors)")
     }
 
-    @Test func `a full disk is told of, with the path of the log`() throws {
+    @Test func `a full disk is reported with the path of the log`() throws {
         let folder = try System.makeTemporaryFolder()
         let (program, place) = try serve(in: folder, upstream: Self.deadUpstream, "--access-log", "/dev/full")
         defer { program.stop() }
@@ -150,7 +150,7 @@ import Testing
         try eventually("it is told of") { program.diagnostics.contains(line) }
     }
 
-    @Test func `lines that were lost are told of, though no more requests come`() throws {
+    @Test func `lost lines are reported, even if no more requests come`() throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
         origin.on("/x") { _ in [.answer(200, body: "x")] }
@@ -167,7 +167,7 @@ import Testing
         }
     }
 
-    @Test func `a FIFO as access log may find its reader later`() throws {
+    @Test func `a FIFO as access log may get its reader later`() throws {
         let folder = try System.makeTemporaryFolder()
         let origin = try ScriptedOrigin()
         defer { origin.stop() }

@@ -22,7 +22,7 @@ import Testing
                 .map { $0.replacing("coalesced_", with: "").replacing("_total", with: "").replacing("\"", with: "") })
     }
 
-    @Test func `verdicts, fetches and failures are told for each site, through reloads`() throws {
+    @Test func `verdicts, fetches and failures are counted for each upstream, across reloads`() throws {
         let (shop, moved, images) = (try ScriptedOrigin(), try ScriptedOrigin(), try ScriptedOrigin())
         defer { for origin in [shop, moved, images] { origin.stop() } }
         for origin in [shop, moved, images] {

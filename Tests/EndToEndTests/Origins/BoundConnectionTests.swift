@@ -52,7 +52,7 @@ import Testing
         ("WWW-Authenticate: Basic realm=\"a, b\", Negotiate, NTLM", "Ntlm", "Authorization"),
         ("Proxy-Authenticate: NTLM", "NTLM", "Proxy-Authorization"),
     ])
-    func `who has proved who he is stays so on his connection, and nobody else is taken for him`(
+    func `an authenticated connection keeps its user, and no other client is taken for that user`(
         challenge: String, scheme: String, field: String
     ) throws {
         try scenario(.workers(1)) { origin, proxy in
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `what it gets is neither stored nor shared, whatever the response says, nor is a challenge`() throws {
+    @Test func `a response on a bound connection is neither stored nor shared, and neither is a challenge`() throws {
         try scenario(.workers(1), .accessLog) { origin, proxy in
             let users = Users()
             origin.on("*") { users.answer($0, "WWW-Authenticate: NTLM", "Cache-Control: public, max-age=600") }
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `it joins no fetch, and nobody joins its own`() throws {
+    @Test func `a request on a bound connection joins no fetch, and its own fetch is not joined`() throws {
         try scenario(.workers(1)) { origin, proxy in
             let users = Users()
             let gate = Gate()
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func `it ends with the connection of its client`() throws {
+    @Test func `a bound connection ends with its client connection`() throws {
         try scenario(.workers(1)) { origin, proxy in
             let users = Users()
             origin.on("*") { users.answer($0, "WWW-Authenticate: NTLM") }
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test func `a connection on which the origin has asked for such credentials is not used for anybody else`() throws {
+    @Test func `a connection with a challenge for connection credentials is not used for other clients`() throws {
         try scenario(.workers(1)) { origin, proxy in
             let users = Users()
             origin.on("*") { users.answer($0, "WWW-Authenticate: NTLM") }
@@ -129,7 +129,7 @@ import Testing
         }
     }
 
-    @Test func `when the origin closes it the next request asks anew, and a POST is not lost`() throws {
+    @Test func `after a bound connection is closed the client authenticates again, and no POST is lost`() throws {
         try scenario(.workers(1)) { origin, proxy in
             let users = Users()
             origin.on("*") { users.answer($0, "WWW-Authenticate: NTLM") }
@@ -142,7 +142,7 @@ import Testing
         }
     }
 
-    @Test func `it is not closed for being idle longer than others are kept`() throws {
+    @Test func `a bound connection is not closed after idle-timeout`() throws {
         try scenario(.workers(1), .other(section: "upstream", key: "idle-timeout", value: "100ms")) { origin, proxy in
             let users = Users()
             origin.on("*") { users.answer($0, "WWW-Authenticate: NTLM") }
@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    @Test func `what everybody may have is a hit on it, too`() throws {
+    @Test func `a public stored response is a hit on an authenticated connection too`() throws {
         try scenario(.workers(1)) { origin, proxy in
             let users = Users()
             origin.on("/logo") { _ in [.answer(200, "Cache-Control: max-age=600", body: "logo")] }
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    @Test func `Basic and Bearer are for the request, and bind nothing`() throws {
+    @Test func `Basic and Bearer authenticate a request and bind no connection`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("*") { request in
                 request["Authorization"] == nil

@@ -12,7 +12,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `nobody sees a clean end, and nothing is stored`(chunked: Bool) throws {
+    func `a response cut off by the origin never ends cleanly and is not stored`(chunked: Bool) throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/cut") { [self] _ in body(chunked: chunked, then: gate, .close) }
@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `a reset in the middle is no end either`(chunked: Bool) throws {
+    func `a response reset by the origin never ends cleanly`(chunked: Bool) throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/cut") { [self] _ in body(chunked: chunked, then: gate, .reset) }
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func `the log tells an origin that broke off from a client that left`() throws {
+    @Test func `the log distinguishes an origin that broke off from a client that left`() throws {
         try scenario(.accessLog, .noProgressTimeout(.seconds(2))) { origin, proxy in
             let never = Gate()
             origin.on("/cut") { [self] _ in body(chunked: true, then: .opened, .close) }
@@ -68,7 +68,7 @@ import Testing
         }
     }
 
-    @Test func `a chunk that is not one cuts the answer off`() throws {
+    @Test func `a malformed chunk cuts the response off`() throws {
         try scenario { origin, proxy in
             origin.on("/bad") { _ in
                 [
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func `a body that ends with the connection is whole and may be stored`() throws {
+    @Test func `a body that ends with the connection is complete and may be stored`() throws {
         try scenario { origin, proxy in
             origin.on("/until-close") { _ in [.head(200, "Cache-Control: max-age=60"), .text("to the end"), .close] }
             let answer = try proxy.get("/until-close")

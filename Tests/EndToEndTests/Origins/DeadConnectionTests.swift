@@ -8,7 +8,7 @@ import Testing
     }
 
     @Test(arguments: [Step.close, .reset])
-    func `a GET is tried once more on a fresh one`(end: Step) throws {
+    func `a GET is sent once more on a new connection`(end: Step) throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("*") { Self.dead($0, end) }
             try proxy.get("/warm")
@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func `a POST is not`() throws {
+    @Test func `a POST is not sent once more`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("/warm") { Self.dead($0, .close) }
             origin.on("/post") { _ in [.close] }
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func `a GET is not either, where the operator does not want that`() throws {
+    @Test func `a GET is not sent once more if the operator forbids retries`() throws {
         try scenario(.workers(1), .other(section: "upstream", key: "retry-dead-connection", value: "false")) {
             origin, proxy in
             origin.on("*") { Self.dead($0, .close) }
@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func `once more is once, and a fresh connection is not tried again`() throws {
+    @Test func `a request is sent once more at most, and never after a new connection failed`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("/warm") { Self.dead($0, .close) }
             origin.on("/x") { _ in [.close] }
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test(arguments: ["the rest of a response", "a 408 and the end"])
-    func `what stands on an idle connection before a request goes out is no response to it`(what: String) throws {
+    func `bytes on an idle connection are no response to the next request`(what: String) throws {
         try scenario(.workers(1)) { origin, proxy in
             let gate = Gate()
             let unasked: [Step] =
@@ -84,7 +84,7 @@ import Testing
     /// Also where nothing may be done twice: it was not done once. But content is not held, and what is said on a new
     /// connection is meant.
     @Test(arguments: [("GET", nil), ("POST", nil), ("POST", "pay once")] as [(String, String?)])
-    func `a 408 that passed the request on its way is no response to it`(method: String, content: String?) throws {
+    func `a 408 that crossed the request is no response to it`(method: String, content: String?) throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("*") {
                 $0.ordinal == 0
@@ -108,7 +108,7 @@ import Testing
     @Test(arguments: [
         ("little", timedOut), ("little", Step.reset), ("chunks", timedOut), ("chunks", .reset), ("much", .reset),
     ])
-    func `a POST that was not sent yet goes out on another, once`(content: String, end: Step) throws {
+    func `a POST that was not sent yet is sent once on another connection`(content: String, end: Step) throws {
         try scenario(.workers(1)) { origin, proxy in
             let text = String(repeating: "pay once ", count: content == "much" ? 3_000 : 1)
             let client = try proxy.connect()
@@ -146,7 +146,7 @@ import Testing
         return gate
     }
 
-    @Test func `a connection that the origin closed while idle costs nobody anything`() throws {
+    @Test func `a connection that the origin closed while idle costs no client a response`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("*") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }
             for _ in 1...10 {

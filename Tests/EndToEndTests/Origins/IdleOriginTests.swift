@@ -40,7 +40,7 @@ import Testing
         }
     }
 
-    @Test func `an origin that closes them sooner, and does not say so, teaches that by the first`() throws {
+    @Test func `no POST is lost to an origin that closes idle connections sooner, after a first close`() throws {
         try scenario(.workers(1), .maxConcurrentFetches(1_000), Self.keepsAll) { origin, proxy in
             origin.closeIdleConnections(after: .milliseconds(300))
             origin.on("*") { _ in [.requestBody, .wait(.milliseconds(60)), .answer(200, body: "ok")] }
@@ -53,7 +53,7 @@ import Testing
     }
 
     @Test
-    func `200 clients that POST every two seconds through gunicorn, which closes after two seconds, lose nothing`()
+    func `200 clients that POST every two seconds through gunicorn lose no request`()
         throws
     {
         let gunicorn = try Gunicorn(

@@ -18,7 +18,7 @@ import Testing
         return (program, place)
     }
 
-    @Test func `a name server that does not answer is told of like anything else`() throws {
+    @Test func `a silent name server is reported like any other failure`() throws {
         let folder = try System.makeTemporaryFolder()
         let (program, place) = try serve(in: folder, Self.silent, upstream: "http://app.test:9000")
         defer { program.stop() }
@@ -27,7 +27,7 @@ import Testing
         #expect(program.diagnostics.contains("resolve: app.test: no name server answered in time"))
     }
 
-    @Test func `nor does it hold up a worker when nobody reads the messages`() throws {
+    @Test func `a silent name server does not block a worker whose messages are not read`() throws {
         let folder = try System.makeTemporaryFolder()
         let messages = try Pipe(at: "\(folder)/stderr")
         let (program, place) = try serve(in: folder, Self.silent, upstream: "http://app.test:9000")
@@ -38,7 +38,7 @@ import Testing
         #expect(try program.exited() == .code(0))
     }
 
-    @Test func `an address of a family that this machine has on the loopback only is used all the same`() throws {
+    @Test func `an address whose family exists only on the loopback is used all the same`() throws {
         let folder = try System.makeTemporaryFolder()
         let network = OwnNetwork(hosts: "::1 six.test\n", nameServers: Self.silent.nameServers)
         let (program, place) = try serve(in: folder, network, upstream: "http://six.test:9")
@@ -47,7 +47,7 @@ import Testing
         #expect(program.diagnostics.contains("connect: [::1]:9"))
     }
 
-    @Test func `what is told of a failure is not that this machine has no IPv6`() throws {
+    @Test func `a failed connection is reported with the refusal, not with missing IPv6`() throws {
         let folder = try System.makeTemporaryFolder()
         let network = OwnNetwork(
             hosts: "127.0.0.1 both.test\n2001:db8::1 both.test\n", nameServers: Self.silent.nameServers)
@@ -57,7 +57,7 @@ import Testing
         #expect(program.diagnostics.contains("connect: 127.0.0.1:9: Connection refused"))
     }
 
-    @Test func `connections to an address that a name no longer has are not used again`() throws {
+    @Test func `connections to an address that a name has lost are not reused`() throws {
         let before = try ScriptedOrigin()
         let after = try ScriptedOrigin(port: before.port, last: 2)
         defer { for origin in [before, after] { origin.stop() } }
@@ -103,7 +103,7 @@ import Testing
         return origin
     }
 
-    @Test func `a name with 41 addresses, which no datagram holds, is asked for over TCP`() throws {
+    @Test func `a name with 41 addresses is resolved over TCP`() throws {
         let server = try NameServer(largestDatagram: 512) { _ in .addresses((1...41).map(Self.address)) }
         defer { server.stop() }
         let origin = try Self.origin("found")
@@ -116,7 +116,7 @@ import Testing
         #expect(server.questions.contains { $0.isTCP && $0.name == "many.test" })
     }
 
-    @Test func `a name is asked for again when its time is over, however long resolve-ttl is`() throws {
+    @Test func `a name is resolved again when its time to live ends, however long resolve-ttl is`() throws {
         let server = try NameServer { _ in .addresses([Self.address(1)], seconds: 1) }
         defer { server.stop() }
         let before = try Self.origin("before")
@@ -154,7 +154,7 @@ import Testing
         try eventually("it is back", within: .seconds(15)) { try place.get("/x", "Host: a").text == "before" }
     }
 
-    @Test func `while no name server answers, addresses whose time is over are used, and the operator is told once`()
+    @Test func `while no name server responds, expired addresses are used, and reported once`()
         throws
     {
         let server = try NameServer { _ in .addresses([Self.address(1)], seconds: 1) }

@@ -1,7 +1,7 @@
 import Testing
 
 @Suite(.scenario) struct OriginDownTests {
-    @Test func `an origin that is down is 502 at once, with Proxy-Status`() throws {
+    @Test func `an origin that is down gives 502 at once, with Proxy-Status`() throws {
         try scenario { origin, proxy in
             origin.goDown()
             let answers = proxy.crowd(50, get: "/x").finished()
@@ -13,7 +13,7 @@ import Testing
         }
     }
 
-    @Test func `an origin that is silent is 504 after the time set, with Proxy-Status`() throws {
+    @Test func `a silent origin gives 504 after the timeout, with Proxy-Status`() throws {
         try scenario(.firstByteTimeout(.milliseconds(500)), .overtakeAfter(.seconds(20))) { origin, proxy in
             origin.on("/mute") { _ in [.silence] }
             let answers = proxy.crowd(20, get: "/mute").finished()
@@ -34,7 +34,7 @@ import Testing
         }
     }
 
-    @Test func `a proxy without descriptors says so, and does not take it for the origin's fault`() throws {
+    @Test func `a proxy without descriptors does not report the origin as failing`() throws {
         try scenario(.workers(1), .other(section: "upstream", key: "max-failures", value: "1")) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "here")] }
             let client = try Conversation(with: proxy.endpoint)

@@ -40,7 +40,7 @@ import Testing
         try body(port)
     }
 
-    @Test func `all are used in turn, and each keeps its connection`() throws {
+    @Test func `all addresses are used in turn, and each keeps its connection`() throws {
         let origins = try origins(1...3)
         defer { for origin in origins { origin.stop() } }
         let proxy = try serve(hosts(1...3), port: origins[0].port)
@@ -55,7 +55,7 @@ import Testing
         #expect(seen.map { $0["state"]?.string } == ["up", "up", "up"])
     }
 
-    @Test func `one that takes no connection costs one request a quarter of a second, and is left alone then`() throws {
+    @Test func `an unreachable address delays one request by a quarter of a second, and is not used then`() throws {
         try withDeadPort { port in
             let origins = try origins(2...3, port: port)
             defer { for origin in origins { origin.stop() } }
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func `where all are dead, the wait is not the sum of theirs`() throws {
+    @Test func `the wait for several unreachable addresses is not the sum of their waits`() throws {
         try withDeadPort { port in
             let more = try (2...3).map { try Socket.listen(port: port, last: UInt8($0), backlog: 0).descriptor }
             defer { for listener in more { Socket.close(listener) } }
@@ -96,7 +96,7 @@ import Testing
         }
     }
 
-    @Test func `one that refuses costs nobody an answer, and is used again when it is back`() throws {
+    @Test func `an address that refuses costs no client a response, and is used again when it is back`() throws {
         let origins = try origins(1...2)
         defer { for origin in origins { origin.stop() } }
         let proxy = try serve(hosts(1...2), port: origins[0].port, .failureCooldown(.milliseconds(300)))
@@ -113,7 +113,7 @@ import Testing
         }
     }
 
-    @Test func `one whose answers break off is left alone after as many failures as a server is`() throws {
+    @Test func `an address whose responses break off is not used after as many failures as a server`() throws {
         let origins = try origins(1...3)
         defer { for origin in origins { origin.stop() } }
         let proxy = try serve(
@@ -134,7 +134,7 @@ import Testing
         for number in 0..<4 { #expect(try proxy.get("/\(number)").text == "2") }
     }
 
-    @Test func `a client who leaves while two addresses are being connected to leaves no connection behind`() throws {
+    @Test func `a client that leaves while two addresses are tried leaves no connection behind`() throws {
         try withDeadPort { port in
             let second = try Socket.listen(port: port, last: 2, backlog: 0).descriptor
             let fillers = try (0..<4).map { _ in try Socket.connect(to: .tcp(port), last: 2) }

@@ -35,7 +35,7 @@ import Testing
         server.on("*") { _ in [.requestBody, .answer(200, "Cache-Control: no-store", body: name)] }
     }
 
-    @Test func `servers are asked in turn`() throws {
+    @Test func `servers are used in turn`() throws {
         try twoServers { first, second, proxy in
             let answers = try (0..<8).map { try proxy.get("/\($0)").text }
             #expect(answers == ["first", "second", "first", "second", "first", "second", "first", "second"])
@@ -43,7 +43,7 @@ import Testing
         }
     }
 
-    @Test func `one that is down costs nobody an answer, not even a POST, and is left alone after so many failures`()
+    @Test func `a server that is down costs no response, not even to a POST`()
         throws
     {
         try twoServers(.maxFailures(3), .failureCooldown(.seconds(3600))) { first, second, proxy in
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func `the log says once that one is left alone and why, and that it is back`() throws {
+    @Test func `the log reports once that a server is not used, with the reason, and that it is back`() throws {
         try twoServers(.maxFailures(2), .failureCooldown(.milliseconds(100))) { first, second, proxy in
             func told(_ what: String) -> [Substring] {
                 proxy.diagnostics.split(separator: "\n").filter {
@@ -84,7 +84,7 @@ import Testing
     }
 
     @Test(arguments: [1, 2])
-    func `of the only server, too, the log says that it fails and that it is back, once for all workers`(_ workers: Int)
+    func `the log reports once for all workers that the only server fails and is back`(_ workers: Int)
         throws
     {
         try scenario(.workers(workers), .maxFailures(2)) { origin, proxy in
@@ -121,7 +121,7 @@ import Testing
         }
     }
 
-    @Test func `the only server is told to fail too, and the metric's help does not say that it is not used`() throws {
+    @Test func `the only server is reported as failing, and is used all the same`() throws {
         try scenario(.maxFailures(2), .failureCooldown(.seconds(3600)), .workers(1)) { origin, proxy in
             origin.goDown()
             for number in 0..<2 {
@@ -139,7 +139,7 @@ import Testing
         }
     }
 
-    @Test func `status and metrics tell which is failing, until it is back`() throws {
+    @Test func `status and metrics report a failing server until it is back`() throws {
         try twoServers(.maxFailures(2), .failureCooldown(.seconds(1))) { first, second, proxy in
             func servers() throws -> [JSON] {
                 guard case .array(let upstreams) = try proxy.status()["upstreams"],
@@ -190,7 +190,7 @@ import Testing
         }
     }
 
-    @Test func `one that comes back is asked again after its cool-down`() throws {
+    @Test func `a server that is back is used again after its cool-down`() throws {
         try twoServers(.maxFailures(1), .failureCooldown(.milliseconds(300))) { first, second, proxy in
             first.goDown()
             #expect(try proxy.get("/down").text == "second")
@@ -202,7 +202,7 @@ import Testing
         }
     }
 
-    @Test func `a client that leaves while its request tries one does not keep the others from it`() throws {
+    @Test func `a client that leaves during the try of a server does not keep others from it`() throws {
         let cooldown = 6_000
         try twoServers(.maxFailures(1), .failureCooldown(.milliseconds(cooldown))) { first, second, proxy in
             first.goDown()
@@ -228,7 +228,7 @@ import Testing
         }
     }
 
-    @Test func `one that switches protocols is well again`() throws {
+    @Test func `a server that switches protocols is up again`() throws {
         let upgrade = ["Connection: Upgrade", "Upgrade: websocket"]
         try twoServers(.maxFailures(1), .failureCooldown(.milliseconds(100))) { first, second, proxy in
             first.goDown()
@@ -254,7 +254,7 @@ import Testing
         }
     }
 
-    @Test func `when all are left alone they are asked all the same`() throws {
+    @Test func `when all servers fail, all are used all the same`() throws {
         try twoServers(.maxFailures(1), .failureCooldown(.seconds(3600))) { first, second, proxy in
             first.goDown()
             second.goDown()
@@ -272,7 +272,7 @@ import Testing
     }
 
     @Test(arguments: [Step.close, .reset])
-    func `a GET that one closes on is asked of the other, once`(end: Step) throws {
+    func `a GET whose connection a server closes is sent to the other server once`(end: Step) throws {
         try twoServers(.maxFailures(1000), .accessLog) { first, second, proxy in
             first.on("*") { _ in [end] }
             let answers = try (0..<8).map { try proxy.get("/\($0)").text }
@@ -288,7 +288,7 @@ import Testing
         }
     }
 
-    @Test func `nothing is sent twice but a safe request that is all here and that nothing came to`() throws {
+    @Test func `only a safe, complete request without any response is sent twice`() throws {
         try twoServers(.maxFailures(1000)) { first, second, proxy in
             // Of two requests in a row, each server gets one.
             first.on("*") { _ in [.requestBody, .close] }
@@ -316,7 +316,7 @@ import Testing
         }
     }
 
-    @Test func `an answer with an error is an answer`() throws {
+    @Test func `an error response is a response`() throws {
         try twoServers(.maxFailures(1), .failureCooldown(.seconds(3600))) { first, _, proxy in
             first.on("*") { _ in [.answer(500, "Cache-Control: no-store", body: "error")] }
             let answers = try (0..<8).map { try proxy.get("/\($0)").status }
@@ -324,7 +324,7 @@ import Testing
         }
     }
 
-    @Test func `one that closes without an answer is left alone too, but nobody else is asked what it may have done`()
+    @Test func `an unsafe request that a server closes on is not sent to another, and counts as a failure`()
         throws
     {
         try twoServers(.maxFailures(2), .failureCooldown(.seconds(3600))) { first, _, proxy in

@@ -8,7 +8,7 @@ import Testing
             : [.answer(200, "Cache-Control: max-age=60", pattern: 10_000)]
     }
 
-    @Test func `silent after half the body, it is given up after the time set`() throws {
+    @Test func `a response that falls silent after half the body is given up after the timeout`() throws {
         try scenario(.noProgressTimeout(.seconds(3)), .overtakeAfter(.seconds(2))) { origin, proxy in
             origin.on("/half") { [self] in halfThenSilence($0) }
             let answers = proxy.crowd(20, get: "/half").finished()
@@ -22,7 +22,7 @@ import Testing
         }
     }
 
-    @Test func `new clients are not stuck behind a body that stalls`() throws {
+    @Test func `new clients do not wait behind a body that stalls`() throws {
         try scenario(.noProgressTimeout(.seconds(20)), .overtakeAfter(.milliseconds(300))) { origin, proxy in
             origin.on("/half") { [self] in halfThenSilence($0) }
             let stuck = proxy.crowd(1, get: "/half")
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func `new clients are not stuck behind a head that does not come`() throws {
+    @Test func `new clients do not wait behind a head that does not arrive`() throws {
         try scenario(.firstByteTimeout(.seconds(20)), .overtakeAfter(.milliseconds(300))) { origin, proxy in
             origin.on("/mute") { request in
                 request.number == 1 ? [.silence] : [.answer(200, "Cache-Control: max-age=60", pattern: 10_000)]
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func `who has waited long enough has the next fetch begun`() throws {
+    @Test func `a waiter whose wait is over causes the next fetch`() throws {
         try scenario(.waitTimeout(.milliseconds(300)), .whenExceeded("pass"), .overtakeAfter(.seconds(20))) {
             origin, proxy in
             origin.on("/mute") { $0.number == 1 ? [.silence] : [.answer(200, body: "next")] }
@@ -63,7 +63,7 @@ import Testing
         }
     }
 
-    @Test func `who has waited long enough for a silent origin gets what may stand in for it`() throws {
+    @Test func `a waiter of a silent origin gets a permitted stale response when its wait is over`() throws {
         try scenario(.waitTimeout(.milliseconds(300)), .whenExceeded("pass"), .overtakeAfter(.seconds(20))) {
             origin, proxy in
             for path in ["/mute", "/strict"] {
@@ -91,7 +91,7 @@ import Testing
         }
     }
 
-    @Test func `who has waited long enough gets 503 where the operator wants that`() throws {
+    @Test func `a waiter whose wait is over gets 503 if the operator says so`() throws {
         try scenario(.waitTimeout(.milliseconds(300)), .whenExceeded("503"), .overtakeAfter(.seconds(20))) {
             origin, proxy in
             origin.on("/mute") { _ in [.silence] }

@@ -18,7 +18,7 @@ import Testing
         try conversation(origin, proxy)
     }
 
-    @Test func `a response is fetched once and stored, and its connection is used again`() throws {
+    @Test func `a response is fetched once and stored, and its connection is reused`() throws {
         try atPath { origin, proxy in
             Self.answer(origin, "app", "max-age=60")
             for target in ["/a", "/a", "/b", "/a"] {
@@ -33,7 +33,7 @@ import Testing
         }
     }
 
-    @Test func `Host is what was asked for, and localhost where nothing was`() throws {
+    @Test func `Host is the requested host, and localhost if there was none`() throws {
         try atPath { origin, proxy in
             Self.answer(origin, "app")
             try proxy.get("/asked")
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func `logs, status and metrics call it by its path`() throws {
+    @Test func `logs, status and metrics name a Unix origin by its path`() throws {
         try atPath(.accessLog) { origin, proxy in
             Self.answer(origin, "app")
             try proxy.get("/x")
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func `while nobody has made the socket the answer is 502, and then it is there`() throws {
+    @Test func `a missing socket gives 502 until the socket exists`() throws {
         let path = try "\(System.makeTemporaryFolder())/app.sock"
         let proxy = try Program.serve(upstream: "unix:\(path)", [.workers(1), .maxFailures(1)])
         defer { proxy.stop() }
@@ -91,7 +91,7 @@ import Testing
     }
 
     @Test(.enabled(if: geteuid() != 0, "root may connect to any"))
-    func `at one that we may not open the answer is 502, and the log says what is missing and who we are`() throws {
+    func `a socket without permission gives 502, and the log reports the permission and the user`() throws {
         try atPath { origin, proxy in
             let path = String(origin.url.dropFirst("unix:".count))
             #expect(unsafe chmod(path, 0) == 0)
@@ -108,7 +108,7 @@ import Testing
         }
     }
 
-    @Test func `a stale response stands in for one that is gone`() throws {
+    @Test func `a stale response is served for a Unix origin that is gone`() throws {
         try atPath { origin, proxy in
             origin.on("/x") { _ in
                 [.answer(200, "Cache-Control: max-age=10, stale-if-error=600", "Age: 20", body: "stored")]
@@ -120,7 +120,7 @@ import Testing
         }
     }
 
-    @Test func `beside a server at a port it is asked in turn, and each stands in for the other`() throws {
+    @Test func `a Unix server and a TCP server are used in turn, and each serves when the other fails`() throws {
         let servers = try [ScriptedOrigin(path: "\(System.makeTemporaryFolder())/app.sock"), ScriptedOrigin()]
         defer { for server in servers { server.stop() } }
         for (server, name) in zip(servers, ["socket", "port"]) { Self.answer(server, name) }
@@ -135,7 +135,7 @@ import Testing
         #expect(proxy.diagnostics.contains("server \(servers[0].url) not used for"), "\(proxy.diagnostics)")
     }
 
-    @Test func `a connection that switches protocols goes through it`() throws {
+    @Test func `an upgraded connection goes through a Unix socket`() throws {
         try atPath { origin, proxy in
             origin.on("/ws") { _ in [UpgradeTunnelTests.switching, .echo] }
             let client = try proxy.connect()
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test func `a crowd shares one fetch of a large response`() throws {
+    @Test func `simultaneous clients share one fetch of a large response`() throws {
         try atPath(.memory(mebibytes: 128)) { origin, proxy in
             let size = 4 << 20
             let gate = Gate()
@@ -164,7 +164,7 @@ import Testing
         }
     }
 
-    @Test func `it may be given on the command line`() throws {
+    @Test func `a Unix origin may be given on the command line`() throws {
         let origin = try ScriptedOrigin(path: "\(System.makeTemporaryFolder())/app.sock")
         defer { origin.stop() }
         Self.answer(origin, "app")
@@ -174,7 +174,7 @@ import Testing
         #expect(text == "app")
     }
 
-    @Test func `the path where clients connect is none for an origin`() throws {
+    @Test func `the socket path of clients is refused as an origin`() throws {
         let run = try Program.run("--listen", "unix:@/s", "--upstream", "unix:@/s")
         #expect(run.exit == .code(64) && run.errors.contains("this proxy itself"), "\(run.everything)")
     }

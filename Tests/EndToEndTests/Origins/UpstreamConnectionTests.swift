@@ -3,7 +3,7 @@ import Testing
 /// How connections to an origin are made and kept.
 @Suite(.scenario) struct UpstreamConnectionTests {
     @Test(arguments: [0, 1, 3])
-    func `no more unused connections are kept than the operator wants`(_ most: Int) throws {
+    func `no more idle connections are kept than the operator permits`(_ most: Int) throws {
         try scenario(.workers(1), .other(section: "upstream", key: "max-idle-connections", value: "\(most)")) {
             origin, proxy in
             let gate = Gate()
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func `an unused connection is closed after its time`() throws {
+    @Test func `an idle connection is closed after idle-timeout`() throws {
         try scenario(.workers(1), .other(section: "upstream", key: "idle-timeout", value: "300ms")) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }
             try proxy.get("/x")
@@ -33,7 +33,7 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `a server that does not take the connection is given up after the time set, for the next one if there is one`(
+    func `a server that does not accept a connection is given up after the timeout, for the next one`(
         _ hasNext: Bool
     ) throws {
         // Two connections that nobody accepts fill it; the kernel drops what comes then.
@@ -57,7 +57,7 @@ import Testing
     }
 
     @Test(arguments: [(limit: "2KiB", status: 502), ("64KiB", 200)])
-    func `a response head larger than the operator allows is 502`(_ setting: (limit: String, status: Int)) throws {
+    func `a response head larger than permitted gives 502`(_ setting: (limit: String, status: Int)) throws {
         try scenario(.other(section: "upstream", key: "max-head-size", value: setting.limit)) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "X: \(String(repeating: "a", count: 4_000))", body: "x")] }
             let answer = try proxy.get("/x")
@@ -69,7 +69,7 @@ import Testing
         }
     }
 
-    @Test func `so is one of more than 200 field lines`() throws {
+    @Test func `a response of more than 200 field lines gives 502`() throws {
         try scenario { origin, proxy in
             let lines = (0..<201).map { "X-\($0): a" }.joined(separator: "\r\n")
             origin.on("/x") { _ in [.answer(200, lines, body: "x")] }
@@ -79,7 +79,7 @@ import Testing
     }
 
     /// A listener whose connections nobody reads from.
-    @Test func `a server that takes nothing of a request is told apart from one that does not answer`() throws {
+    @Test func `a server that does not read a request is distinguished from one that does not respond`() throws {
         let (listener, port) = try Socket.listen(backlog: 8)
         defer { Socket.close(listener) }
         let proxy = try Program.serve(
@@ -91,7 +91,7 @@ import Testing
         #expect(answer["cache-status"]?.contains("detail=send-timeout") == true)
     }
 
-    @Test func `a connection that may be closing is left to requests that can be sent twice`() throws {
+    @Test func `a connection that may be closing is used only for requests that can be sent twice`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("*") { _ in [.requestBody, .answer(200, "Cache-Control: no-store", body: "ok")] }
             try proxy.get("/warm")
@@ -105,7 +105,7 @@ import Testing
     }
 
     /// What the origin sends last, and when, counts; not when its reader takes it.
-    @Test func `the time while a slow client reads counts as idle`() throws {
+    @Test func `the time in which a slow client reads counts as idle`() throws {
         try scenario(
             .workers(1), .other(section: "storage", key: "streaming-window", value: "128KiB"),
             .other(section: "upstream", key: "idle-timeout", value: "1m")

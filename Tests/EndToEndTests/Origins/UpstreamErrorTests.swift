@@ -27,7 +27,8 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `where errors are not shared everybody tries, and all at the same time`(_ answers: Bool) throws {
+    func `the request of each client is sent where errors are not shared, all at the same time`(_ answers: Bool) throws
+    {
         try scenario(.other(section: "coalescing", key: "share-errors", value: "false")) { origin, proxy in
             let (first, others) = (Gate(), Gate())
             origin.on("/x") { request in
@@ -56,7 +57,7 @@ import Testing
             (200, 50, nil), (201, 0, "There are too many field lines. A response may have 200."),
             (200, 51, "There are too many field lines. Trailers may have 50."),
         ] as [(Int, Int, String?)])
-    func `how many field lines a response may have is told of one with more`(
+    func `a response with too many field lines is reported with the limit`(
         _ lines: Int, _ trailers: Int, mistake: String?
     ) throws {
         try scenario { origin, proxy in
@@ -131,7 +132,7 @@ import Testing
                 "There are too many interim responses."
             ),
         ] as [(String, String, String)])
-    func `a malformed response is 502, and the fields, the page and the log say why`(
+    func `a malformed response gives 502, with the reason in the fields, the page and the log`(
         text: String, name: String, sentence: String
     ) throws {
         try scenario(.accessLog) { origin, proxy in
@@ -153,7 +154,7 @@ import Testing
         ("fffffffffffffffff\r\n", "chunk-size-too-large"), ("2\nhi\r\n", "chunk-size-invalid"),
         ("0\r\nA b\r\n\r\n", "space-before-colon"), ("0\r\nA: b\n\r\n", "bare-line-feed"),
     ])
-    func `where the body of a response that has begun breaks a rule, the log says which`(text: String, name: String)
+    func `a body that breaks a rule after the head is logged with that rule`(text: String, name: String)
         throws
     {
         try scenario(.accessLog) { origin, proxy in
@@ -170,7 +171,7 @@ import Testing
         }
     }
 
-    @Test func `an origin that closes before it answers is told apart from one that is silent`() throws {
+    @Test func `an origin that closes before its response is distinguished from a silent one`() throws {
         try scenario(.firstByteTimeout(.milliseconds(300))) { origin, proxy in
             origin.on("/close") { _ in [.close] }
             origin.on("/silent") { _ in [.silence] }

@@ -2,9 +2,9 @@ import Testing
 
 /// What has no lifetime is shared only among requests with the same cookies: it may be the page of one session, though
 /// its origin, written for servers that share nothing of the kind, does not say so. What holds for cookies as for any
-/// other field is in `OwnPageTests`.
+/// other field is in `PersonalPageTests`.
 @Suite(.scenario) struct CookieSharingTests {
-    @Test func `a validation is one for those with the same cookies, too`() throws {
+    @Test func `a validation is shared only among requests with the same cookies`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/page") { request in
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test(arguments: [[], ["Vary: Accept-Language"], ["No-Vary-Search: params=(\"a\")"]])
-    func `who comes while the page of its own session streams joins`(_ fields: [String]) throws {
+    func `a request with the same cookies joins while the page streams`(_ fields: [String]) throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/page") { _ in
@@ -47,8 +47,7 @@ import Testing
         }
     }
 
-    @Test func `sessions that want a part do not wait for one another, once it is known that each has its own`() throws
-    {
+    @Test func `sessions do not wait for one another's parts once responses are known to be personal`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in
@@ -66,7 +65,7 @@ import Testing
     }
 
     @Test(arguments: [[], ["Cache-Control: max-age=0"], ["Expires: 0"]])
-    func `the page of a session does not stand in for another when the origin fails`(_ fields: [String]) throws {
+    func `a session's page is not served stale to another session when the origin fails`(_ fields: [String]) throws {
         try scenario(.other(section: "caching", key: "stale-if-error", value: "1h")) { origin, proxy in
             origin.on("*") { Teller.cookie.page($0, fields + ["ETag: \"a\""]) }
             let answer1 = try proxy.get("/page", "Cookie: session=a")
@@ -91,7 +90,7 @@ import Testing
         }
     }
 
-    @Test func `nor is it served stale because the operator or a client allows that`() throws {
+    @Test func `a session's page is not served stale to others although the operator or a client permits`() throws {
         try scenario(.other(section: "caching", key: "stale-while-revalidate", value: "1h")) { origin, proxy in
             origin.on("*") { Teller.cookie.page($0, ["ETag: \"\($0["cookie"] ?? "")\""]) }
             for session in ["session=a", "session=b", "session=a"] {
@@ -103,7 +102,7 @@ import Testing
         }
     }
 
-    @Test func `nor is its date asked about beside its tag`() throws {
+    @Test func `the date of a session's page is not sent beside the tag for another session`() throws {
         try scenario { origin, proxy in
             let fields = [
                 "Cache-Control: max-age=0", "ETag: \"a\"", "Last-Modified: \(System.httpDate(-864_000))",
@@ -119,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func `nor is the date of what was fetched without cookies asked about for those who have some`() throws {
+    @Test func `the date of a page fetched without cookies is not sent for a request with cookies`() throws {
         try scenario { origin, proxy in
             let modified = "Last-Modified: \(System.httpDate(-864_000))"
             origin.on("*") { request in
@@ -133,7 +132,7 @@ import Testing
         }
     }
 
-    @Test func `what was fetched without cookies is not served stale to others while it is revalidated`() throws {
+    @Test func `a page fetched without cookies is not served stale to others during its revalidation`() throws {
         try scenario(.other(section: "caching", key: "stale-while-revalidate", value: "1h")) { origin, proxy in
             origin.on("*") { Teller.cookie.page($0, ["ETag: \"\($0["cookie"] ?? "")\""]) }
             let first = try proxy.get("/page")
@@ -144,7 +143,7 @@ import Testing
     }
 
     @Test(arguments: ["GET", "HEAD"])
-    func `fields that an origin tells one session reach no other`(_ method: String) throws {
+    func `fields sent to one session reach no other`(_ method: String) throws {
         try scenario { origin, proxy in
             origin.on("/page") { request in
                 let own = request["cookie"].map { ["X-Token: \($0)"] } ?? []
@@ -163,7 +162,7 @@ import Testing
     }
 
     @Test(arguments: ["no-store", "private, max-age=0", "max-age=0", "max-age=0, must-revalidate"])
-    func `what takes a page's lifetime away holds for all, whoever was told`(_ directives: String) throws {
+    func `a response that takes a page's lifetime away does so for all sessions`(_ directives: String) throws {
         try scenario { origin, proxy in
             origin.on("/page") { request in
                 request.number == 1
@@ -199,7 +198,7 @@ import Testing
         }
     }
 
-    @Test func `nor is it stored where only a date could validate it`() throws {
+    @Test func `a session's page that only a date could validate is not stored`() throws {
         try scenario { origin, proxy in
             let modified = "Last-Modified: \(System.httpDate(-864_000))"
             origin.on("*") { request in

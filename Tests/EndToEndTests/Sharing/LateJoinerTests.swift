@@ -19,7 +19,7 @@ import Testing
         return leader
     }
 
-    @Test func `who joins late is told the age, who led is not`() throws {
+    @Test func `a late joiner gets Age, the leader does not`() throws {
         try scenario { origin, proxy in
             let rest = Gate()
             Self.script(origin, rest, "Cache-Control: max-age=100")
@@ -36,7 +36,7 @@ import Testing
     }
 
     @Test(arguments: ["no-cache", "max-age=10", "min-fresh=80"])
-    func `who comes late and wants it fresher has it fetched at once`(_ directive: String) throws {
+    func `a late joiner that wants a fresher response causes a fetch at once`(_ directive: String) throws {
         try scenario { origin, proxy in
             let rest = Gate()
             Self.script(origin, rest, "Cache-Control: max-age=100", "Age: 50")
@@ -51,7 +51,7 @@ import Testing
     @Test(arguments: [
         "Cache-Control: no-cache", "Cache-Control: max-age=10", "Cache-Control: min-fresh=1", "Pragma: no-cache",
     ])
-    func `nor is what says nothing of its age for who comes late and wants it anew`(_ wish: String) throws {
+    func `a response without an age does not serve a late joiner that demands freshness`(_ wish: String) throws {
         try scenario { origin, proxy in
             let rest = Gate()
             Self.script(origin, rest, "Age: 50")
@@ -63,7 +63,7 @@ import Testing
     }
 
     @Test(arguments: ["must-revalidate", "proxy-revalidate"])
-    func `what must be validated and says nothing of its age is for those who waited`(_ directive: String) throws {
+    func `a response that must be validated and has no age serves only the waiters`(_ directive: String) throws {
         try scenario { origin, proxy in
             let rest = Gate()
             Self.script(origin, rest, "Cache-Control: \(directive)")
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `what is stale on arrival is not for who comes after its head`() throws {
+    @Test func `a response that is stale on arrival serves no late joiner`() throws {
         try scenario { origin, proxy in
             let rest = Gate()
             Self.script(origin, rest, "Cache-Control: max-age=0")
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func `what says no-cache is validated by each, and all at the same time`() throws {
+    @Test func `a response with no-cache is validated by each client, all at the same time`() throws {
         try scenario { origin, proxy in
             let answers = Gate()
             origin.on("/x") { request in
@@ -101,7 +101,7 @@ import Testing
         }
     }
 
-    @Test func `nobody joins what each must validate, even where that is not remembered`() throws {
+    @Test func `a fetch whose response each client must validate takes no late joiner`() throws {
         try scenario(.unshareableTTL(.zero)) { origin, proxy in
             let rest = Gate()
             Self.script(origin, rest, "Cache-Control: no-cache", "ETag: \"a\"")

@@ -2,7 +2,7 @@ import Testing
 
 /// The first client resets: nobody else notices.
 @Suite(.scenario) struct LeavingClientTests {
-    @Test func `the first client leaves before the head`() throws {
+    @Test func `the other clients get the response if the leader leaves before the head`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: max-age=60", pattern: 100_000)] }
@@ -20,7 +20,7 @@ import Testing
         }
     }
 
-    @Test func `the first client leaves after the head`() throws {
+    @Test func `the other clients get the response if the leader leaves after the head`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in
@@ -44,7 +44,7 @@ import Testing
         }
     }
 
-    @Test func `those in the middle leave, the rest stay`() throws {
+    @Test func `the other clients get the response if some leave in the middle`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: max-age=60", pattern: 100_000)] }
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func `when all have left, the fetch goes on and is stored`() throws {
+    @Test func `when all clients have left, the fetch goes on and its response is stored`() throws {
         try scenario(.whenLastLeaves("finish")) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "kept")] }
@@ -74,7 +74,7 @@ import Testing
         }
     }
 
-    @Test func `when all have left, the fetch is cut if the operator wants it so`() throws {
+    @Test func `when all clients have left, the fetch is cut off if the operator says so`() throws {
         try scenario(.whenLastLeaves("cancel")) { origin, proxy in
             origin.on("/x") { request in request.number == 1 ? [.silence] : [.answer(200, body: "second")] }
             let crowd = proxy.crowd(5, get: "/x")
@@ -85,7 +85,7 @@ import Testing
         }
     }
 
-    @Test func `what had arrived when the fetch was cut is kept, and only the rest is asked for`() throws {
+    @Test func `the bytes that arrived before the cut are kept, and only the rest is requested`() throws {
         try scenario(.whenLastLeaves("cancel")) { origin, proxy in
             let fields = ["Cache-Control: max-age=60", "ETag: \"v1\""]
             origin.on("/x") { request in
@@ -106,7 +106,7 @@ import Testing
         }
     }
 
-    @Test func `when all have left who waited for a place, the origin is not asked`() throws {
+    @Test func `when all clients that wait for a slot have left, the origin gets no request`() throws {
         try scenario(.whenLastLeaves("finish"), .maxConcurrentFetches(1)) { origin, proxy in
             let gate = Gate()
             origin.on("/slow") { _ in [.gate(gate), .answer(200, body: "slow")] }

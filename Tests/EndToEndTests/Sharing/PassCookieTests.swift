@@ -21,7 +21,7 @@ import Testing
         Setting.other(section: "caching", key: "pass-cookies", value: "sessionid"),
         .other(section: "route", key: "pass-cookies", value: "[admin, sessionid]"),
     ])
-    func `a request with such a cookie is answered by the origin, and its answer is for nobody else`(
+    func `a request with a pass cookie is forwarded, and its response is not shared`(
         _ setting: Setting
     ) throws {
         try scenario(setting) { origin, proxy in
@@ -45,7 +45,7 @@ import Testing
         (Setting.other(section: "caching", key: "pass-cookies", value: "['*']"), "Cookie: abc"),
         (.other(section: "caching", key: "pass-cookies", value: "[sessionid]"), "Cookie: a=b; sessionid"),
     ])
-    func `a cookie without a value is one as well`(_ setting: Setting, _ cookie: String) throws {
+    func `a pass cookie without a value counts too`(_ setting: Setting, _ cookie: String) throws {
         try scenario(setting) { origin, proxy in
             origin.on("/x") { [.answer(200, Self.fresh, body: $0["cookie"] ?? "public")] }
             let own = try proxy.get("/x", cookie)
@@ -55,7 +55,7 @@ import Testing
         }
     }
 
-    @Test func `the beginning of a name is enough where the operator says so`() throws {
+    @Test func `a prefix selects the names of pass cookies if the operator says so`() throws {
         try scenario(Self.setting) { origin, proxy in
             origin.on("/x", Self.page)
             try proxy.get("/x")
@@ -67,7 +67,7 @@ import Testing
 
     /// `isLate`: the head of the response is there before the reload.
     @Test(arguments: [false, true])
-    func `a reload that names a cookie reaches what is on its way`(isLate: Bool) throws {
+    func `a reload that names a pass cookie applies to fetches in flight`(isLate: Bool) throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
         let gate = Gate()
@@ -125,7 +125,7 @@ import Testing
         }
     }
 
-    @Test func `a route may have cookies of its own, or none`() throws {
+    @Test func `a route may have pass cookies of its own, or none`() throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
         origin.on("*") { request in [.answer(200, Self.fresh, body: "\(request.number)")] }
@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    @Test func `such requests neither wait for others nor keep any waiting`() throws {
+    @Test func `requests with a pass cookie neither wait for others nor delay others`() throws {
         try scenario(Self.setting) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in [.gate(gate)] + Self.page(request) }
@@ -171,7 +171,7 @@ import Testing
         }
     }
 
-    @Test func `what one of them gets says nothing of what others may share`() throws {
+    @Test func `a response to a request with a pass cookie does not affect sharing`() throws {
         try scenario(Self.setting) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in
@@ -191,7 +191,7 @@ import Testing
     }
 
     @Test(arguments: [304, 206, 412])
-    func `conditions and ranges go to the origin as they came, and so does its answer come back`(status: Int) throws {
+    func `the conditions and ranges of a pass are forwarded, and so is the response`(status: Int) throws {
         try scenario(Self.setting) { origin, proxy in
             origin.on("/x") { request in
                 guard request["cookie"] != nil else { return Self.page(request) }
@@ -216,7 +216,7 @@ import Testing
         }
     }
 
-    @Test func `HEAD with such a cookie neither uses what is stored nor changes it`() throws {
+    @Test func `HEAD with a pass cookie neither uses nor changes the stored response`() throws {
         try scenario(Self.setting) { origin, proxy in
             origin.on("/x") { request in
                 request.method == "HEAD"
@@ -230,7 +230,7 @@ import Testing
         }
     }
 
-    @Test func `an unsafe request with such a cookie invalidates as any other`() throws {
+    @Test func `an unsafe request with a pass cookie invalidates like any other`() throws {
         try scenario(Self.setting, .storesPostAnswers) { origin, proxy in
             origin.on("/x") { request in
                 request.method == "POST"
@@ -244,7 +244,7 @@ import Testing
         }
     }
 
-    @Test func `where the origin fails, such a request gets no stale response, and refreshes none`() throws {
+    @Test func `a pass gets no stale response when the origin fails, and causes no refresh`() throws {
         let stale = Setting.other(section: "caching", key: "stale-while-revalidate", value: "60s")
         try scenario(Self.setting, .staleIfError(.seconds(60)), stale) { origin, proxy in
             origin.on("/x") { request in
@@ -262,7 +262,7 @@ import Testing
         }
     }
 
-    @Test func `it accepts only what is stored: there is nothing for it`() throws {
+    @Test func `a pass with only-if-cached gets 504`() throws {
         try scenario(Self.setting) { origin, proxy in
             origin.on("/x", Self.page)
             try proxy.get("/x")
@@ -271,7 +271,7 @@ import Testing
         }
     }
 
-    @Test func `the access log tells such a request, which fetched alone`() throws {
+    @Test func `the access log reports a pass as fetched alone`() throws {
         try scenario(Self.setting, .accessLog) { origin, proxy in
             origin.on("/x", Self.page)
             try proxy.get("/x", Self.member)

@@ -2,7 +2,7 @@ import Testing
 
 /// What one client's request must not do to the fetch that others share, or to what is stored.
 @Suite(.scenario) struct SharedFetchTests {
-    @Test func `a HEAD that finds something stale has it refreshed by a GET`() throws {
+    @Test func `a HEAD that finds a stale response causes a refresh by GET`() throws {
         try scenario { origin, proxy in
             let refresh = Gate()
             origin.on("/x") { request in
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func `a validation leaves the connection to be used again`() throws {
+    @Test func `a connection is reused after a validation`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("/x") { request in
                 request["if-none-match"] == nil
@@ -35,7 +35,7 @@ import Testing
         }
     }
 
-    @Test func `a cookie in an interim answer is the leader's alone`() throws {
+    @Test func `a cookie in an interim response goes to the leader alone`() throws {
         try scenario { origin, proxy in
             let interim = Gate(), head = Gate()
             origin.on("/x") { request in
@@ -64,7 +64,9 @@ import Testing
     @Test(arguments: [
         ("GET", "Authorization: Basic YTph"), ("HEAD", "Authorization: Basic YTph"), ("GET", "Cookie: sid=a"),
     ])
-    func `an interim answer to somebody the origin knows is the leader's alone`(method: String, credentials: String)
+    func `an interim response to a request with credentials or cookies goes to the leader alone`(
+        method: String, credentials: String
+    )
         throws
     {
         try scenario { origin, proxy in
@@ -96,7 +98,7 @@ import Testing
     }
 
     /// It is perhaps what that very fetch asked for: an upstream that leads back here.
-    @Test func `a request that has been here does not wait for a fetch of one that has not`() throws {
+    @Test func `a request that looped back does not wait for the fetch of another`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in
@@ -116,7 +118,7 @@ import Testing
         }
     }
 
-    @Test func `an overtaken fetch does not replace what came after it`() throws {
+    @Test func `an overtaken fetch does not replace a later response`() throws {
         try scenario(.overtakeAfter(.milliseconds(300)), .noProgressTimeout(.seconds(20))) { origin, proxy in
             let rest = Gate()
             origin.on("/x") { request in
@@ -137,7 +139,7 @@ import Testing
         }
     }
 
-    @Test func `what one client's precondition brought is not for others`() throws {
+    @Test func `a response to one client's precondition is not shared`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 request["if-match"] == nil
@@ -161,7 +163,7 @@ import Testing
         }
     }
 
-    @Test func `each of a crowd gets the head that its own request asks for`() throws {
+    @Test func `each waiter gets the head that its own request asks for`() throws {
         try scenario(.workers(1)) { origin, proxy in
             let head = Gate()
             origin.on("/x") { _ in

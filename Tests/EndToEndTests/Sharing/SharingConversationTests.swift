@@ -35,7 +35,7 @@ import Testing
         Case(fields: ["Cache-Control: max-age=60"], isShared: true, asks: ["Cookie: a=b"]),
     ]
 
-    @Test func `each response is used again, or not, as RFC 9111 says`() throws {
+    @Test func `each response is reused, or not, as RFC 9111 says`() throws {
         try scenario { origin, proxy in
             for (index, row) in Self.cases.enumerated() {
                 origin.on("/\(index)") { request in
@@ -56,7 +56,7 @@ import Testing
     }
 
     @Test(arguments: ["no-store", "private", "no-cache", "max-age=60|Set-Cookie: a=b"])
-    func `those who wait do not get another's response either`(_ fields: String) throws {
+    func `waiters do not get an unshareable response of another client`(_ fields: String) throws {
         try scenario { origin, proxy in
             let gate = Gate()
             let lines = ("Cache-Control: " + fields).split(separator: "|").map(String.init)
@@ -71,7 +71,7 @@ import Testing
         }
     }
 
-    @Test func `answers to Authorization are each one's own`() throws {
+    @Test func `each response to Authorization goes to its own client`() throws {
         try scenario { origin, proxy in
             origin.on("/me") { [.answer(200, "Cache-Control: max-age=60", body: $0["authorization"] ?? "nobody")] }
             let crowd = Crowd(
@@ -82,7 +82,7 @@ import Testing
         }
     }
 
-    @Test func `a response that is stale at once still answers those who wait`() throws {
+    @Test func `a response that is stale at once still serves the waiters`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/now") { [.gate(gate), .answer(200, "Cache-Control: max-age=0", body: "\($0.number)")] }
@@ -95,7 +95,7 @@ import Testing
         }
     }
 
-    @Test func `who comes without Authorization does not wait for an answer to it`() throws {
+    @Test func `a request without Authorization does not wait for a response to one with Authorization`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/me") { request in

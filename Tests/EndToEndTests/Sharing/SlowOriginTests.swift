@@ -3,7 +3,7 @@ import Testing
 /// The origin takes longer than clients wait for the fetch of another: they give up together, and fetch together. The
 /// number of fetches follows from the time that passes, never from the number of clients.
 @Suite(.scenario) struct SlowOriginTests {
-    @Test func `those who give up a wait together share the next fetch`() throws {
+    @Test func `waiters that give up together share the next fetch`() throws {
         try scenario(.workers(2), .waitTimeout(.seconds(2)), .whenExceeded("pass")) { origin, proxy in
             let (first, second) = (Gate(), Gate())
             origin.on("/x") { request in
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func `while fetches are overtaken as well, their number follows from the time`() throws {
+    @Test func `the number of fetches follows from the time, also when fetches are overtaken`() throws {
         let pause = Duration.milliseconds(300)
         try scenario(
             .workers(2), .waitTimeout(.milliseconds(900)), .overtakeAfter(pause), .whenExceeded("pass"),
@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func `who waits for the second time waits as long as the fetch takes, and shares how it fails`() throws {
+    @Test func `a second wait lasts as long as the fetch, and its waiters share the failure`() throws {
         try scenario(
             .workers(2), .waitTimeout(.milliseconds(300)), .whenExceeded("pass"), .firstByteTimeout(.seconds(2))
         ) { origin, proxy in
@@ -71,7 +71,7 @@ import Testing
     }
 
     /// Those of other variants are released when the head says so, and share the fetch of their own.
-    @Test func `a crowd of several variants whose leader has left fetches once, and then once each`() throws {
+    @Test func `waiters of several variants without leader fetch once, and then once for each variant`() throws {
         try scenario(.workers(2), .waitTimeout(.seconds(2)), .whenExceeded("pass")) { origin, proxy in
             let second = Gate()
             origin.on("/x") { request in
@@ -97,7 +97,7 @@ import Testing
     }
 
     /// Another fetch would only stand further back in the line for a slot.
-    @Test func `who waits too long for the slot of a shared fetch makes no other`() throws {
+    @Test func `a waiter whose wait for a slot is over causes no other fetch`() throws {
         try scenario(
             .workers(2), .waitTimeout(.milliseconds(500)), .whenExceeded("pass"), .maxConcurrentFetches(1),
             .firstByteTimeout(.seconds(30))
@@ -119,7 +119,7 @@ import Testing
         }
     }
 
-    @Test func `what was stored meanwhile is what the next request gets, whoever still waits`() throws {
+    @Test func `a response stored meanwhile serves the next request, whatever requests still wait`() throws {
         try scenario(.workers(2), .waitTimeout(.seconds(2)), .whenExceeded("pass")) { origin, proxy in
             let (first, second) = (Gate(), Gate())
             origin.on("/x") { request in

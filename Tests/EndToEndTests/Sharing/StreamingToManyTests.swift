@@ -2,7 +2,7 @@ import Testing
 
 /// 1,000 clients, one cold URL.
 @Suite(.largeScenario) struct StreamingToManyTests {
-    @Test func `a thousand clients of a cold page cause one fetch and stream along`() throws {
+    @Test func `a thousand clients of a cold page cause one fetch and get the bytes as they arrive`() throws {
         try scenario { origin, proxy in
             let length = 200_000
             let start = Gate(), rest = Gate()
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func `who comes in the middle gets the first half at once, and streams along`() throws {
+    @Test func `a late joiner gets the first half at once, and the rest as it arrives`() throws {
         try scenario { origin, proxy in
             let half = 500_000
             let rest = Gate()
@@ -53,7 +53,7 @@ import Testing
         }
     }
 
-    @Test func `a chunked body streams to all as well`() throws {
+    @Test func `a chunked body streams to all clients`() throws {
         try scenario { origin, proxy in
             let rest = Gate()
             origin.on("/chunks") { _ in
@@ -74,7 +74,7 @@ import Testing
 
     /// They are served on loops of their own: the last of them begins when the first has read on already.
     @Test(arguments: [["Content-Length: 3000000"], []])
-    func `what is too large to be kept comes whole to all who waited for it`(_ length: [String]) throws {
+    func `a response too large to store reaches all waiters whole`(_ length: [String]) throws {
         try scenario(.workers(4), .maxObjectSize(100_000)) { origin, proxy in
             for round in 0..<20 {
                 let path = "/\(round)"

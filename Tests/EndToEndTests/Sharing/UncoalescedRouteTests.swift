@@ -10,7 +10,7 @@ import Testing
         .answer(200, body: request["cookie"] ?? "anonymous")
     }
 
-    @Test func `three clients at once each get their own page, of which nothing is stored`() throws {
+    @Test func `three simultaneous clients get their own pages, and none is stored`() throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
         let gate = Gate()
@@ -43,7 +43,7 @@ import Testing
         #expect(try proxy.get("/own", "Cookie: user=d").text == "user=d")
     }
 
-    @Test func `what may be stored is, by each of those who fetched it`() throws {
+    @Test func `a storable response is stored by each client that fetched one`() throws {
         try scenario(Self.setting) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "\($0.number)")] }
@@ -75,7 +75,7 @@ import Testing
     }
 
     @Test(arguments: ["Cache-Control: private", "Cache-Control: max-age=60"])
-    func `the origin learns of a range of what is not kept, from the second request on`(_ fields: String) throws {
+    func `a range of a response that is not stored is forwarded from the second request on`(_ fields: String) throws {
         try scenario(Self.setting, Self.smallObjects) { origin, proxy in
             origin.on("/x") { Self.file($0, fields) }
             for first in [100, 2_000, 30_000] {
@@ -87,7 +87,7 @@ import Testing
         }
     }
 
-    @Test func `range-misses holds for it, too`() throws {
+    @Test func `range-misses applies to an uncoalesced route too`() throws {
         try scenario(Self.setting, .other(section: "route", key: "range-misses", value: "part")) { origin, proxy in
             origin.on("/x") { Self.file($0, "Cache-Control: max-age=60") }
             let crowd = proxy.crowd(2, get: "/x", "Range: bytes=100-109").finished()
@@ -98,7 +98,7 @@ import Testing
         }
     }
 
-    @Test func `a condition goes to the origin once what it is about is known to be private`() throws {
+    @Test func `a condition is forwarded once its response is known to be private`() throws {
         try scenario(Self.setting) { origin, proxy in
             let date = "Mon, 01 Jan 2024 00:00:00 GMT"
             origin.on("/x") { request in
@@ -116,7 +116,7 @@ import Testing
         }
     }
 
-    @Test func `where nothing is stored either, conditions and ranges pass from the first request on`() throws {
+    @Test func `with storing turned off, conditions and ranges are forwarded from the first request on`() throws {
         let route = Self.setting
         try scenario(route, .other(section: "route", key: "cache", value: "false")) { origin, proxy in
             origin.on("/x") { Self.file($0, "Cache-Control: private") }
@@ -131,7 +131,7 @@ import Testing
         }
     }
 
-    @Test func `a stale response is refreshed once in the background, which keeps nobody waiting`() throws {
+    @Test func `a stale response is refreshed once in the background, and no client waits`() throws {
         try scenario(Self.setting) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test func `a reload takes a route's requests apart, also those of a crowd`() throws {
+    @Test func `a reload that turns coalescing off separates a route's requests, also those that wait`() throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
         let gate = Gate()

@@ -23,7 +23,7 @@ import Testing
         }
     }
 
-    @Test func `those who waited are released together, and the next burst does not queue`() throws {
+    @Test func `waiters for an unshareable response are released together, and the next burst never waits`() throws {
         try scenario { origin, proxy in
             let leader = Gate(), others = Gate(), burst = Gate()
             origin.on("/me") { request in
@@ -49,7 +49,7 @@ import Testing
 
     /// What comes without the field says nothing of what comes with it; and HEAD nothing of GET.
     @Test(arguments: ["HEAD", "GET"])
-    func `clients with Authorization do not queue again after one without`(_ method: String) throws {
+    func `requests with Authorization stay parallel after a response to one without`(_ method: String) throws {
         try scenario { origin, proxy in
             let burst = Gate()
             origin.on("/me") { request in
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `a 206 that nobody asked for is for one client, and nobody waits for the next one`() throws {
+    @Test func `an unrequested 206 serves one client, and the next clients do not wait for one another`() throws {
         try scenario { origin, proxy in
             let leader = Gate(), others = Gate(), burst = Gate()
             origin.on("/pages") { request in
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `the origin's limit holds for those who are released`() throws {
+    @Test func `the origin's limit applies to released waiters`() throws {
         try scenario(.maxConcurrentFetches(5)) { origin, proxy in
             let leader = Gate(), others = Gate()
             origin.on("/me") { request in
@@ -136,7 +136,7 @@ import Testing
 
     /// A request larger than the origin takes, from a client that asks too often, …
     @Test(arguments: [(400, 1), (431, 1), (429, 1), (403, 10)])
-    func `an error that is about one request keeps nobody from sharing`(status: Int, fetches: Int) throws {
+    func `an error about one request does not keep others from sharing`(status: Int, fetches: Int) throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in
@@ -152,7 +152,7 @@ import Testing
         }
     }
 
-    @Test func `an error that everybody gets is fetched at the same time from the second crowd on`() throws {
+    @Test func `an error that all clients get is fetched at the same time from the second burst on`() throws {
         try scenario { origin, proxy in
             let first = Gate(), second = Gate()
             origin.on("/x") { request in [.gate(request["x-second"] == nil ? first : second), .answer(429)] }
@@ -168,7 +168,7 @@ import Testing
         }
     }
 
-    @Test func `answers to Authorization do not keep those without it from sharing`() throws {
+    @Test func `responses to Authorization do not keep requests without it from sharing`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in
@@ -185,7 +185,7 @@ import Testing
         }
     }
 
-    @Test func `released twice, they go alone and at the same time`() throws {
+    @Test func `requests released twice are fetched alone and at the same time`() throws {
         try scenario(.unshareableTTL(.zero)) { origin, proxy in
             let first = Gate(), second = Gate(), others = Gate()
             origin.on("/me") { request in

@@ -5,7 +5,7 @@ import Testing
     let origin: ScriptedOrigin
     init() throws { origin = try ScriptedOrigin() }
 
-    @Test func `a scripted answer comes whole, and the request is kept`() throws {
+    @Test func `a scripted response arrives whole, and the request is kept`() throws {
         defer { origin.stop() }
         origin.on("/hello") { _ in [.answer(200, "X-A: 1", "X-A: 2", body: "hello")] }
 
@@ -64,7 +64,7 @@ import Testing
         [.head(200, "Content-Length: 10"), .text("12345"), .wait(.milliseconds(20)), .reset],
         [.close],
     ])
-    func `a cut-off answer is not clean`(_ steps: [Step]) throws {
+    func `a cut-off response is not clean`(_ steps: [Step]) throws {
         defer { origin.stop() }
         origin.on("/cut") { _ in steps }
         let single = try origin.get("/cut")
@@ -72,7 +72,7 @@ import Testing
         #expect(origin.crowd(3, get: "/cut").finished().allSatisfy { $0.ending == .cutOff || $0.ending == .reset })
     }
 
-    @Test func `requests that come together are answered in order`() throws {
+    @Test func `pipelined requests are answered in order`() throws {
         defer { origin.stop() }
         origin.on("/a") { _ in [.wait(.milliseconds(20)), .answer(200, body: "a")] }
         origin.on("/b") { _ in [.answer(200, body: "bb")] }
@@ -95,7 +95,7 @@ import Testing
         try eventually("the origin notices") { origin.requests("/big")[0].wasAbandoned }
     }
 
-    @Test func `a client of a crowd can leave, the others stay`() throws {
+    @Test func `one client of a group can leave, and the others stay`() throws {
         defer { origin.stop() }
         let gate = Gate()
         origin.on("/g") { _ in [.head(200, "Content-Length: 2"), .text("a"), .gate(gate), .text("b")] }
@@ -106,7 +106,7 @@ import Testing
         #expect(crowd.finished().map(\.ending) == [.left, .clean, .clean])
     }
 
-    @Test func `kept connections serve another round`() throws {
+    @Test func `kept connections serve a second set of requests`() throws {
         defer { origin.stop() }
         origin.on("/k") { _ in [.answer(200, body: "k")] }
         let crowd = origin.crowd(50, get: "/k", keepsOpen: true)
@@ -140,7 +140,7 @@ import Testing
         #expect(try client.bytes(4) == Array("ping".utf8))
     }
 
-    @Test func `an origin that is down refuses`() throws {
+    @Test func `an origin that is down refuses connections`() throws {
         origin.goDown()
         #expect(throws: System.Failure.self) { try origin.get("/") }
         origin.stop()

@@ -30,7 +30,7 @@ import Testing
         #expect((authority != nil) == valid)
     }
 
-    @Test func `the parts of an authority are where they stand`() throws {
+    @Test func `an authority is split into host and port`() throws {
         let parsed = Authority(wire("[::1]:99").span)
         let authority = try #require(parsed)
         #expect(authority.host.range == 0..<5)

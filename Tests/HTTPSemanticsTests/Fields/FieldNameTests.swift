@@ -63,7 +63,7 @@ import Testing
         VERSION-CONTROL no yes
         """
 
-    @Test func `a method is safe and idempotent as the registry says, and one that is not registered is neither`() {
+    @Test func `a registered method is safe and idempotent as registered, any other is neither`() {
         var names = 0
         for entry in Self.registry.split(whereSeparator: { $0 == "," || $0 == "\n" }) {
             let words = entry.split(separator: " ").map(String.init)

@@ -39,13 +39,13 @@ import Testing
             ("Sun, 06-Nov-94 08:49:37 GMT", nil), ("Sun Nov 6 08:49:37 1994", nil),
             ("Xun, 06 Nov 1994 08:49:37 GMT", nil),
             ("0", nil), ("-1", nil), ("", nil), ("Sun", nil), ("Sunday", nil),
-        ] as [(String, Int64?)]) func `a date is read in its three forms and no other`(text: String, seconds: Int64?)
+        ] as [(String, Int64?)]) func `a date is parsed in its three forms and no other`(text: String, seconds: Int64?)
     {
         let result = HTTPDate.parse(wire(text).span, now: Self.now)
         #expect(result == seconds)
     }
 
-    @Test func `what is written is read again`() {
+    @Test func `a written date is parsed back`() {
         var generator = SeededGenerator(ofTest: 7)
         let buffer = ByteBuffer(capacity: 32)
         for _ in 0..<2000 * Rounds.count {
@@ -65,7 +65,7 @@ import Testing
     }
 
     /// In capitals as the grammar has them a date is told at one look, in small letters by the reader of all forms.
-    @Test func `a spoilt date says the same in small letters`() {
+    @Test func `a damaged date has the same value in small letters`() {
         var generator = SeededGenerator(ofTest: 8)
         let (buffer, small) = (ByteBuffer(capacity: 32), ByteBuffer(capacity: 32))
         var accepted = 0

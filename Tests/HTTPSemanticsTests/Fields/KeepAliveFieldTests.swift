@@ -13,7 +13,7 @@ import Testing
             ("Keep-Alive:", nil), ("Keep-Alive: timeout", nil), ("Keep-Alive: timeout=", nil), ("Keep-Alive: 300", nil),
             ("Keep-Alive: timeout=-1", nil), ("Keep-Alive: timeout=five", nil), ("Keep-Alive: x-timeout=1", nil),
         ] as [(String, UInt32?)])
-    func `the seconds are read, and nothing else is taken for them`(lines: String, expected: UInt32?) {
+    func `the timeout is parsed in seconds, and no other value is taken for one`(lines: String, expected: UInt32?) {
         let block = head(lines)
         let seconds = block.view.keepAliveSeconds
         #expect(seconds == expected)

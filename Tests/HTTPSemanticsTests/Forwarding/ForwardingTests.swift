@@ -30,7 +30,7 @@ private func forward(
 }
 
 @Suite struct RequestForwardingTests {
-    @Test func `where some proxies are believed, the origin hears the key's scheme and no other`() throws {
+    @Test func `with trusted proxies, the origin gets the key's scheme and no other`() throws {
         let request = "GET / HTTP/1.1|Host: h|X-Forwarded-Proto: https|X-Forwarded-Host: o|X-Forwarded-Proto: x||"
         let bare = "GET / HTTP/1.1|Host: h||"
         func sent(_ request: String, keyed: [String] = [], trustsProxies: Bool = true) throws -> String {
@@ -76,7 +76,7 @@ private func forward(
         ("GET / HTTP/1.1|Host: [::A]:0081||", "GET / HTTP/1.1|Host: [::a]:81||"),
         ("GET / HTTP/1.0||", "GET / HTTP/1.1|Host: origin:9000||"),
         ("BREW /t HTTP/1.1|Host: a||", "BREW /t HTTP/1.1|Host: a||"),
-    ]) func `a request is forwarded without what was for us only`(request: String, expected: String) throws {
+    ]) func `a request is forwarded without fields for the proxy alone`(request: String, expected: String) throws {
         let result = try forward(request.replacing("|", with: "\r\n"))
         #expect(result == expected)
     }
@@ -87,7 +87,7 @@ private func forward(
             ("Max-Forwards: 99999999999999999999999", 2_147_483_647), ("A: 1", nil), ("Max-Forwards:", nil),
             ("Max-Forwards: -1", nil),
             ("Max-Forwards: 1x", nil), ("Max-Forwards: 1\nMax-Forwards: 1", nil),
-        ] as [(String, Int?)]) func `Max-Forwards is one number, and no larger than the largest here`(
+        ] as [(String, Int?)]) func `Max-Forwards is a single number up to the largest integer`(
             fields: String, expected: Int?
         )
     {
@@ -96,7 +96,7 @@ private func forward(
         #expect(count == expected)
     }
 
-    @Test func `the client's address joins those before it`() throws {
+    @Test func `the client's address is appended to earlier ones`() throws {
         let request =
             "GET / HTTP/1.0\r\nHost: h\r\nX-Forwarded-For: 1.1.1.1\r\nx-forwarded-for: 2.2.2.2\r\nVia: 1.1 a\r\n\r\n"
         let appended = try forward(request, nil, .append, via: true)
@@ -112,7 +112,7 @@ private func forward(
                 == "GET / HTTP/1.1|Host: h|X-Forwarded-For: 192.0.2.7|X-Forwarded-Proto: http|X-Forwarded-Host: h||")
     }
 
-    @Test func `a client without an address adds none, and those before it go on as they came`() throws {
+    @Test func `a client without an address adds none, and earlier addresses are forwarded unchanged`() throws {
         let ours = "X-Forwarded-Proto: http|X-Forwarded-Host: h||"
         let some = try forward(
             "GET / HTTP/1.1\r\nHost: h\r\nX-Forwarded-For: 1.1.1.1\r\nA: b\r\nX-forwarded-for: 2.2.2.2\r\n\r\n", nil,
@@ -126,7 +126,7 @@ private func forward(
         #expect(nominated == "GET / HTTP/1.1|Host: h|" + ours)
     }
 
-    @Test func `what the client says of scheme and host goes on where it is part of the key`() throws {
+    @Test func `a client's fields about scheme and host are forwarded if they are part of the key`() throws {
         let request =
             "GET / HTTP/1.1\r\nHost: h\r\nForwarded: host=x\r\nX-Forwarded-Proto: https\r\nX-Forwarded-Host: x\r\nA: b\r\n\r\n"
         func forwarded(_ keyed: [String], _ request: String) throws -> String {
@@ -181,7 +181,7 @@ private func forward(
         ("Proxies: 1", "", false),
         ("X-Waws-Unencoded-Url: /a", "", true), ("Cookie2: 1", "", false), ("X-Request-Id: 1", "", false),
         ("Y-Forwarded-Port: 1", "", false),
-    ]) func `the like of it goes no further either`(line: String, keyed: String, isDropped: Bool) throws {
+    ]) func `fields similar to the proxy's own are removed too`(line: String, keyed: String, isDropped: Bool) throws {
         let names = keyed.isEmpty ? [] : [ByteSlice(keyed)]
         let result = try forward(
             "GET / HTTP/1.1\r\nHost: h\r\n\(line)\r\n\r\n", .init(framing: .none, keyed: KeyedForwarding(names)),
@@ -197,7 +197,7 @@ private func forward(
         "X-Appengine-User-IP", "X-Envoy-External-Address", "Forwarded-For", "X-Original-For",
         "X-Original-Forwarded-For", "x_real_ip",
     ])
-    func `who sent a request is told by a proxy that is trusted, or by a field in the key`(name: String) throws {
+    func `a field that names the user is forwarded from a trusted proxy, or if it is in the key`(name: String) throws {
         for (method, keyed, isTrusted, fields, isKept) in [
             ("GET", "", false, RequestForwarding.ClientFields.append, false), ("POST", "", false, .append, false),
             ("GET", "", true, .append, true),
@@ -216,7 +216,7 @@ private func forward(
         ("X_Tenant", true), ("X.Tenant", true), ("~", true), ("a_", true), ("X-Tenant-Number_7", true),
         ("X-Tenant-7", false), ("-", false),
     ])
-    func `names that origins may take for others go on only where the operator says so`(name: String, isOdd: Bool)
+    func `confusable names are forwarded only if the operator says so`(name: String, isOdd: Bool)
         throws
     {
         let request = "GET / HTTP/1.1\r\nHost: h\r\nA: 1\r\n\(name): 2\r\nB: 3\r\n\r\n"
@@ -226,8 +226,7 @@ private func forward(
     }
 
     @Test(arguments: [("GET", false), ("HEAD", false), ("POST", true), ("PUT", true), ("BREW", true)])
-    func `another method may be named only where nobody else gets what comes of it`(method: String, isKept: Bool) throws
-    {
+    func `a method override is forwarded only if the response is not shared`(method: String, isKept: Bool) throws {
         let result = try forward(
             "\(method) / HTTP/1.1\r\nHost: h\r\nX-HTTP-Method-Override: DELETE\r\nX-Host: x\r\n\r\n",
             .init(framing: .none, keyed: KeyedForwarding([])), .append)
@@ -235,7 +234,7 @@ private func forward(
         #expect(!result.contains("|X-Host: x|"))
     }
 
-    @Test func `the cache replaces conditionals and the method`() throws {
+    @Test func `the cache replaces conditions and the method`() throws {
         let result = try forward(
             "HEAD / HTTP/1.1\r\nHost: h\r\nIf-None-Match: \"a\"\r\nRange: bytes=0-1\r\nA: b\r\n\r\n",
             .init(method: .get, framing: .none, dropping: FieldSet(.ifNoneMatch, .range), keyed: KeyedForwarding([])),
@@ -244,7 +243,7 @@ private func forward(
         #expect(result == "GET / HTTP/1.1|Host: h|A: b|If-None-Match: \"b\"||")
     }
 
-    @Test func `an upgrade and trailers are asked for only on purpose`() throws {
+    @Test func `Upgrade and TE are forwarded only on request`() throws {
         let request =
             "GET / HTTP/1.1\r\nHost: h\r\nConnection: upgrade, te\r\nUpgrade: websocket\r\nTE: gzip, trailers\r\n\r\n"
         let upgraded = try forward(request, .init(framing: .none, keyed: KeyedForwarding([]), isUpgrading: true))
@@ -276,7 +275,7 @@ private func forward(
         #expect(result == expected)
     }
 
-    @Test func `what is written is what the grammar says`() {
+    @Test func `written messages follow the grammar`() {
         let buffer = ByteBuffer(capacity: 16)
         buffer.appendStatusLine(.notModified)
         buffer.appendStatusLine(Status(299), reason: wire("Fine").span)

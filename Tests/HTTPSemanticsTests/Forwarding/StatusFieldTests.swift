@@ -43,7 +43,7 @@ struct StatusFieldTests {
         #expect(written { Self.writer.write(status, to: $0) } == "Cache-Status: coalesced; \(expected)\r\n")
     }
 
-    @Test func `a hit's line is the same on the short way`() {
+    @Test func `a hit's line is the same from the short writer`() {
         let start = written { Self.writer.writeHitStart(to: $0) }
         #expect(start + "60\r\n" == written { Self.writer.write(Self.status(.hit) { $0.timeToLive = 60 }, to: $0) })
     }
@@ -60,7 +60,7 @@ struct StatusFieldTests {
     ]
 
     @Test(arguments: names)
-    func `a name is a token where it can be one`(name: String, expected: String) {
+    func `a name is written as a token if possible`(name: String, expected: String) {
         // RFC 9211 §2, RFC 9209 §2, RFC 9651 §3.3.4
         let cache = CacheStatusWriter(name: ByteSlice(name)), proxy = ProxyStatusWriter(name: ByteSlice(name))
         #expect(written { cache.write(CacheStatus(.hit), to: $0) } == "Cache-Status: \(expected); hit\r\n")
@@ -73,7 +73,9 @@ struct StatusFieldTests {
     ]
 
     @Test(arguments: reasons)
-    func `why a stored response went forward`(reason: ValidationReason, expected: ForwardReason) {
+    func `the fwd parameter gives the reason why a stored response was not used`(
+        reason: ValidationReason, expected: ForwardReason
+    ) {
         #expect(ForwardReason(reason) == expected)
     }
 
@@ -122,13 +124,13 @@ struct StatusFieldTests {
     ]
 
     @Test(arguments: loops)
-    func `a request that was here before is recognised`(row: Row<Int>) {
+    func `a request that passed this proxy before is recognised`(row: Row<Int>) {
         let block = head(row.fields)
         let visits = LoopDetection(name: ByteSlice("coalesced")).visits(block.view)
         #expect(visits == row.expected)
     }
 
-    @Test func `what goes on is marked`() {
+    @Test func `a forwarded request is marked`() {
         let loop = LoopDetection(name: ByteSlice("coalesced"))
         #expect(written { loop.writeLoop(to: $0) } == "CDN-Loop: coalesced\r\n")
         #expect(written { loop.writeVia(received: .http10, to: $0) } == "Via: 1.0 coalesced\r\n")

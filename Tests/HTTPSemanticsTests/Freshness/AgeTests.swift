@@ -33,7 +33,7 @@ struct AgeTests {
     ]
 
     @Test(arguments: initial)
-    func `the age at arrival is the larger of what Age and Date say`(row: Row<UInt32>) {
+    func `the age at arrival is the larger of Age and the difference to Date`(row: Row<UInt32>) {
         #expect(facts(row.fields).age(at: arrival) == row.expected)
     }
 
@@ -46,12 +46,12 @@ struct AgeTests {
     ]
 
     @Test(arguments: elapsed)
-    func `delay and time in store add to it`(fields: String, delay: Double, later: Double, age: UInt32) {
+    func `response delay and resident time add to the age`(fields: String, delay: Double, later: Double, age: UInt32) {
         // §4.2.3: corrected_initial_age = age_value + response_delay; current_age = that + resident_time
         #expect(facts(fields, delay: delay).age(at: arrival.after(later)) == age)
     }
 
-    @Test func `a step of the wall clock neither ages nor rejuvenates`() {
+    @Test func `a step of the wall clock does not change the age`() {
         let response = facts("Cache-Control: max-age=60")
         let forward = Moment(monotonic: arrival.monotonic + 1_000_000_000, wall: arrival.wall + 86_400)
         let back = Moment(monotonic: arrival.monotonic + 61_000_000_000, wall: arrival.wall - 86_400)
@@ -61,11 +61,11 @@ struct AgeTests {
         #expect(!response.isFresh(at: back))
     }
 
-    @Test func `a response from before its own arrival has age zero`() {
+    @Test func `the age before the arrival of a response is zero`() {
         #expect(facts("").age(at: arrival.after(-5)) == 0)
     }
 
-    @Test func `an operator can leave a wrong origin clock out of the age`() {
+    @Test func `the operator can ignore a wrong origin clock in the age`() {
         var policy = CachingPolicy()
         policy.trustsDate = false
         #expect(facts("Date: {-300}\nAge: 4", policy: policy).age(at: arrival) == 4)
@@ -78,7 +78,7 @@ struct AgeTests {
         #expect(response.timeToLive(at: arrival.after(15)) == -5)
     }
 
-    @Test func `nothing overflows for ever and a day`() {
+    @Test func `age and lifetime do not overflow`() {
         let response = facts("Cache-Control: max-age=99999999999\nAge: 99999999999", delay: 100)
         #expect(response.age(at: arrival.after(100)) == 2_147_483_648)
         #expect(response.timeToLive(at: arrival.after(100)) == -200)

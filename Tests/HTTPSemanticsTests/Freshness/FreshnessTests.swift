@@ -60,7 +60,7 @@ struct FreshnessTests {
     ]
 
     @Test(arguments: explicit)
-    func `an explicit lifetime is the first that is there`(row: Row<Lifetime>) {
+    func `the first explicit lifetime in order of precedence counts`(row: Row<Lifetime>) {
         #expect(Lifetime(facts(row.fields)) == row.expected)
     }
 
@@ -93,7 +93,7 @@ struct FreshnessTests {
     ]
 
     @Test(arguments: heuristic)
-    func `a guess is made only where nobody said`(row: Row<Lifetime>) {
+    func `a heuristic lifetime is used only without an explicit one`(row: Row<Lifetime>) {
         #expect(Lifetime(facts(row.fields)) == row.expected)
     }
 
@@ -106,14 +106,14 @@ struct FreshnessTests {
     ]
 
     @Test(arguments: statuses)
-    func `only some statuses may be given a guessed lifetime`(status: UInt16, allowed: Bool) {
+    func `only heuristically cacheable statuses have a heuristic lifetime`(status: UInt16, allowed: Bool) {
         // RFC 9110 §15.1
         #expect(facts("Last-Modified: {-1000}", status: status).lifetime == (allowed ? 100 : 0))
         // RFC 9111 §5.2.2.9: public makes any of them heuristically cacheable.
         #expect(facts("Cache-Control: public\nLast-Modified: {-1000}", status: status).lifetime == 100)
     }
 
-    @Test func `the operator sets fraction and limit of the guess`() {
+    @Test func `the operator sets fraction and limit of the heuristic lifetime`() {
         var policy = CachingPolicy()
         policy.heuristicPercent = 50
         #expect(facts("Last-Modified: {-1000}", policy: policy).lifetime == 500)
@@ -144,14 +144,14 @@ struct FreshnessTests {
     ]
 
     @Test(arguments: defaults)
-    func `the operator's default is for what states no lifetime and gives none to guess`(row: Row<Lifetime>) {
+    func `the operator's default applies to responses without explicit and heuristic lifetime`(row: Row<Lifetime>) {
         var policy = CachingPolicy()
         policy.defaultLifetimes = DefaultLifetimes(other: .seconds(60))
         #expect(Lifetime(facts(row.fields, policy: policy)) == row.expected)
     }
 
     @Test(arguments: statuses)
-    func `the operator's default is for the statuses that may be guessed about`(status: UInt16, allowed: Bool) {
+    func `the operator's default applies to heuristically cacheable statuses`(status: UInt16, allowed: Bool) {
         var policy = CachingPolicy()
         policy.defaultLifetimes = DefaultLifetimes(other: .seconds(60))
         #expect(facts("Date: {0}", status: status, policy: policy).lifetime == (allowed ? 60 : 0))
@@ -196,7 +196,7 @@ struct FreshnessTests {
         #expect(Lifetime(freshened) == Lifetime(5, .heuristic))
     }
 
-    @Test func `a default of less than a second counts to the nanosecond, and as a second where seconds are told`() {
+    @Test func `a default below a second is exact to the nanosecond, and reported as one second`() {
         var policy = CachingPolicy()
         policy.defaultLifetimes = DefaultLifetimes(other: .milliseconds(500))
         let response = facts("Date: {0}", policy: policy)
@@ -215,7 +215,7 @@ struct FreshnessTests {
         #expect(longer.reuse(for: request("Cache-Control: min-fresh=3"), at: at(0)) == .validate(.requestAge))
     }
 
-    @Test func `fresh is what is younger than its lifetime, to the nanosecond`() {
+    @Test func `a response is fresh while younger than its lifetime, to the nanosecond`() {
         // §4.2: freshness_lifetime > current_age
         let response = facts("Cache-Control: max-age=1")
         #expect(response.isFresh(at: arrival))

@@ -31,7 +31,7 @@ struct RequestDirectiveTests {
     ]
 
     @Test(arguments: flags)
-    func `a client's directives are read`(row: Row<RequestDirectives.Flags>) {
+    func `request directives are parsed`(row: Row<RequestDirectives.Flags>) {
         #expect(request(row.fields).flags == row.expected)
     }
 
@@ -73,7 +73,7 @@ struct RequestDirectiveTests {
     ]
 
     @Test(arguments: limits)
-    func `a client's limits are numbers`(row: Row<Limits>) {
+    func `the limits of request directives are numbers`(row: Row<Limits>) {
         let read = request(row.fields)
         let limits = Limits(
             maxAge: read.maxAge, minFresh: read.minFresh, maxStale: read.maxStale, staleIfError: read.staleIfError
@@ -90,13 +90,12 @@ struct RequestDirectiveTests {
     ]
 
     @Test(arguments: ignored)
-    func `a route may ignore what would let a client hammer the origin`(policy: RequestDirectivePolicy, fields: String)
-    {
+    func `a route may ignore directives that burden the origin`(policy: RequestDirectivePolicy, fields: String) {
         #expect(request(fields, ignoring: policy) == .none)
         #expect(request(fields) != .none)
     }
 
-    @Test func `ignoring one directive leaves the others`() {
+    @Test func `a route that ignores one directive respects the others`() {
         let read = request("Cache-Control: no-cache, no-store, max-age=3", ignoring: .ignoresNoCache)
         #expect(read.flags == [.noStore, .limitsAge])
         #expect(read.maxAge == 3)

@@ -59,7 +59,7 @@ struct ResponseDirectiveTests {
     ]
 
     @Test(arguments: flags)
-    func `an origin's directives are read`(row: Row<Flags>) {
+    func `response directives are parsed`(row: Row<Flags>) {
         let block = head(row.fields)
         let read = ResponseDirectives(cacheControlOf: block.view)
         #expect(read.flags == row.expected)
@@ -117,7 +117,7 @@ struct ResponseDirectiveTests {
     ]
 
     @Test(arguments: numbers)
-    func `an origin's durations are numbers`(row: Row<Numbers>) {
+    func `the durations of response directives are numbers`(row: Row<Numbers>) {
         let block = head(row.fields)
         let read = ResponseDirectives(cacheControlOf: block.view)
         let numbers = Numbers(

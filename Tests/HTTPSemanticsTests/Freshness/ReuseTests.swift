@@ -110,13 +110,13 @@ struct ReuseTests {
     ]
 
     @Test(arguments: cases)
-    func `a stored response is used as both sides allow`(row: Case) {
+    func `a stored response is used as origin and client permit`(row: Case) {
         let stored = facts("Cache-Control: \(row.stored)")
         let asked = row.asked.isEmpty ? RequestDirectives.none : request("Cache-Control: \(row.asked)")
         #expect(stored.reuse(for: asked, at: arrival.after(row.after)) == row.expected)
     }
 
-    @Test func `the operator's default lets a stale response be used during a refresh, unless the origin says zero`() {
+    @Test func `the default stale-while-revalidate applies unless the origin says zero`() {
         var policy = CachingPolicy()
         policy.staleWhileRevalidate = 10
         let silent = facts("Cache-Control: max-age=60", policy: policy)
@@ -125,7 +125,7 @@ struct ReuseTests {
         #expect(zero.reuse(for: .none, at: arrival.after(65)) == .validate(.stale))
     }
 
-    @Test func `what limits how stale it may be is kept to the moment`() {
+    @Test func `the limits of staleness are exact to the moment`() {
         let stored = facts("Cache-Control: max-age=60, stale-while-revalidate=1, stale-if-error=1")
         let (last, next) = (arrival.after(61), arrival.after(61.001))
         #expect(stored.reuse(for: .none, at: last) == .staleWhileRevalidate(age: 61))
@@ -140,7 +140,7 @@ struct ReuseTests {
         }
     }
 
-    @Test func `the operator may let s-maxage be served stale where the origin asks for it`() {
+    @Test func `the operator may permit stale use of s-maxage if the origin asks for it`() {
         var policy = CachingPolicy()
         policy.sharedMaxAgeForbidsStale = false
         let stored = facts("Cache-Control: s-maxage=60, stale-while-revalidate=30", policy: policy)
@@ -159,7 +159,7 @@ struct ReuseTests {
     }
 
     /// Each loop reads its clock once an iteration: another one may be behind that of the loop which fetched it.
-    @Test func `what has no lifetime is not fresh by a clock that is behind, either`() {
+    @Test func `a response without lifetime is not fresh by a clock that is behind`() {
         let before = arrival.after(-0.1)
         let (zero, none) = (facts("Cache-Control: max-age=0\nETag: \"a\""), facts("ETag: \"a\""))
         #expect(zero.reuse(for: .none, at: before) == .validate(.stale))
@@ -171,7 +171,7 @@ struct ReuseTests {
         #expect(facts("Cache-Control: max-age=60").reuse(for: .none, at: before) == .fresh(age: 0, ttl: 60))
     }
 
-    @Test func `a response that HEAD found changed is stale`() {
+    @Test func `a response that HEAD showed to be changed is stale`() {
         // §4.3.5
         var stored = facts("Cache-Control: max-age=60")
         stored.expire(at: arrival.after(5))
@@ -179,7 +179,7 @@ struct ReuseTests {
         #expect(stored.timeToLive(at: arrival.after(7)) == -2)
     }
 
-    @Test func `HEAD does not make what is stale already any younger`() {
+    @Test func `HEAD does not make a stale response younger`() {
         var stored = facts("Cache-Control: max-age=10")
         stored.expire(at: arrival.after(15))
         #expect(stored.timeToLive(at: arrival.after(17)) == -7)
@@ -217,7 +217,7 @@ struct ReuseTests {
     ]
 
     @Test(arguments: failures)
-    func `a failing origin is covered by what is stale, as far as both sides allow`(
+    func `a stale response is used for a failing origin as origin and client permit`(
         stored: String, asked: String, failure: OriginFailure, after: Double, expected: Bool
     ) {
         // §4.2.4, §5.2.2.2, §5.2.2.8, §5.2.2.10; RFC 5861 §4
@@ -228,7 +228,7 @@ struct ReuseTests {
         #expect(mayServe == expected)
     }
 
-    @Test func `the operator's default stale-if-error holds where the origin is silent`() {
+    @Test func `the default stale-if-error applies to a silent origin`() {
         var policy = CachingPolicy()
         policy.staleIfError = 30
         policy.staleIfUnreachable = 0

@@ -79,14 +79,14 @@ struct TargetedCacheControlTests {
     ]
 
     @Test(arguments: storability)
-    func `what may be stored is said by the targeted field`(row: Row<Storability>) {
+    func `the targeted field decides whether a response is stored`(row: Row<Storability>) {
         let verdict = facts(row.fields).storability(
             answering: .plainGet, answersTarget: false, policy: CachingPolicy()
         )
         #expect(verdict == row.expected)
     }
 
-    @Test func `the first of the target list that is valid wins`() {
+    @Test func `the first valid field of the target list wins`() {
         var policy = CachingPolicy()
         policy.targetedFields = [ByteSlice("coalesced-cache-control"), ByteSlice("cdn-cache-control")]
         let both = "Coalesced-Cache-Control: max-age=3\nCDN-Cache-Control: max-age=9\nCache-Control: max-age=5"

@@ -41,7 +41,7 @@ struct CookiePatternTests {
     ]
 
     @Test(arguments: rows)
-    func `a cookie is one that is meant by its name, or by the beginning of its name`(
+    func `a pattern selects a cookie by its name, or by the beginning of its name`(
         patterns: [CookiePattern], fields: String, occurs: Bool
     ) {
         let request = head(fields)

@@ -30,7 +30,7 @@ struct KeyTests {
     ]
 
     @Test(arguments: configs)
-    func `No-Vary-Search is read strictly`(row: Row<NoVarySearch.Parameters>) {
+    func `No-Vary-Search is parsed strictly`(row: Row<NoVarySearch.Parameters>) {
         let block = head(row.fields)
         let config = NoVarySearch(block.view)
         #expect(config.parameters == row.expected)
@@ -45,7 +45,7 @@ struct KeyTests {
     ]
 
     @Test(arguments: orders)
-    func `order matters unless it is said not to`(fields: String, matters: Bool) {
+    func `order matters unless No-Vary-Search says otherwise`(fields: String, matters: Bool) {
         let block = head(fields)
         let config = NoVarySearch(block.view)
         #expect(config.orderMatters == matters)
@@ -178,7 +178,7 @@ struct KeyTests {
     ]
 
     @Test(arguments: keys)
-    func `the query stands in the key as the route says`(
+    func `the query is in the key as the route says`(
         clause: String, policy: KeyPolicy, target: String, expected: String
     ) {
         let request = head("")
@@ -247,7 +247,7 @@ struct KeyTests {
     ]
 
     @Test(arguments: aliases)
-    func `what origins may take for a field of the key stands in it too, if it goes on`(
+    func `fields that origins may confuse with a key field are in the key, if forwarded`(
         left: String, right: String, isSame: Bool
     ) {
         let first = head(left), second = head(right), target = Array("/a".utf8)
@@ -260,7 +260,7 @@ struct KeyTests {
     }
 
     @Test(arguments: partitions)
-    func `chosen fields and cookies stand in the key`(policy: KeyPolicy, left: String, right: String, isSame: Bool) {
+    func `selected fields and cookies are in the key`(policy: KeyPolicy, left: String, right: String, isSame: Bool) {
         let first = head(left), second = head(right), target = Array("/a".utf8)
         let one = written { policy.append(pathAndQuery: target.span, of: first.view, to: $0) }
         let two = written { policy.append(pathAndQuery: target.span, of: second.view, to: $0) }

@@ -29,7 +29,7 @@ import Testing
     private static let fill = (0..<20).map { CookiePattern(ByteSlice("filled\($0)"), isPrefix: $0 % 2 == 0) }
 
     @Test(arguments: Rounds.seeds(60))
-    func `a cookie is among those listed as by a walk`(seed: UInt64) throws {
+    func `the index finds a cookie as a linear search does`(seed: UInt64) throws {
         let list = Self.list(seed)
         let (walked, indexed) = (list, list + Self.fill)
         let index = try #require(NameIndex(indexed.map { ($0.name, $0.isPrefix) }, reading: .leniently))
@@ -46,7 +46,7 @@ import Testing
     }
 
     @Test(arguments: Rounds.seeds(30))
-    func `where bytes count, a name is found by its bytes alone`(seed: UInt64) throws {
+    func `a byte-exact index finds a name by its bytes alone`(seed: UInt64) throws {
         let list = Self.list(seed)
         let index = try #require(NameIndex((list + Self.fill).map { ($0.name, $0.isPrefix) }, reading: .exactly))
         for name in Self.asked {
@@ -60,7 +60,7 @@ import Testing
         }
     }
 
-    @Test func `a key is the same with few names and with many`() {
+    @Test func `a key is the same with few listed names and with many`() {
         var (few, many) = (KeyPolicy(), KeyPolicy())
         let filled = (0..<10_000).map { ParameterPattern(ByteSlice("filled\($0)"), isPrefix: false) }
         for target in ["/a?x=1&y=2&X=3", "/a?%78=1&y", "/a?y=1&x=2;z", "/a?", "/a?&&x", "/a?x[1]=2&y"] {
@@ -79,7 +79,7 @@ import Testing
         return String(buffer.copied())
     }
 
-    @Test func `ten thousand names are looked up in as few steps as one`() throws {
+    @Test func `ten thousand names take as few probes as one`() throws {
         let list = (0..<10_000).map { (ByteSlice("cookie_\($0)_name"), $0 % 2 == 0) }
         let index = try #require(NameIndex(list, reading: .leniently))
         #expect(index.longestLook <= 64)

@@ -75,7 +75,7 @@ struct VariantTests {
     ]
 
     @Test(arguments: cases)
-    func `a request matches if its nominated fields say the same`(row: Case) throws {
+    func `a request matches if its nominated fields are equal`(row: Case) throws {
         let stored = head(row.stored), presented = head(row.presented)
         let rule = try #require(Self.rule("Vary: \(row.vary)"))
         let key = VariantKey(stored.view, under: rule)
@@ -92,7 +92,7 @@ struct VariantTests {
     }
 
     @Test(arguments: KeyTests.aliases)
-    func `a variant is also chosen by what origins may take for its field, if it goes on`(
+    func `forwarded fields that origins may confuse with a nominated field choose the variant too`(
         left: String, right: String, isSame: Bool
     ) {
         let stored = head(left), presented = head(right), vary = head("Vary: Accept, X-Tenant")
@@ -126,7 +126,7 @@ struct VariantTests {
         #expect(rule.map { rule in (0..<rule.count).map { String(rule.name(at: $0)) } } == row.expected)
     }
 
-    @Test func `Vary of too many members never matches`() throws {
+    @Test func `a Vary with too many members never matches`() throws {
         let names = (0..<VaryRule.maxMembers + 1).map { "x-\($0)" }
         let most = try #require(Self.rule("Vary: \(names.dropLast().joined(separator: ", "))"))
         #expect(most.count == VaryRule.maxMembers)
@@ -137,7 +137,7 @@ struct VariantTests {
         }
     }
 
-    @Test func `two responses that vary by the same fields have equal rules`() {
+    @Test func `two responses with the same Vary fields have equal rules`() {
         let left = Self.rule("Vary: Accept, Foo"), right = Self.rule("Vary: foo\nVary: ACCEPT")
         #expect(left == right)
         #expect(left.hashValue == right.hashValue)
@@ -165,7 +165,7 @@ struct VariantTests {
     ]
 
     @Test(arguments: encodings)
-    func `an operator can have Accept-Encoding count as the set of codings`(
+    func `the operator can have Accept-Encoding compared as a set of codings`(
         stored: String, presented: String, expected: Bool
     ) {
         let first = head("Accept-Encoding: \(stored)"), second = head("Accept-Encoding: \(presented)")
@@ -200,7 +200,7 @@ struct VariantTests {
     ]
 
     @Test(arguments: codings)
-    func `what is encoded is for those who accept its codings, though Vary does not say so`(
+    func `a coded response is for requests that accept its codings, even without Vary`(
         coding: String, accepted: String, presented: String, matches: Bool
     ) throws {
         let rule = try #require(Self.rule("Content-Encoding: \(coding)"))
@@ -212,7 +212,7 @@ struct VariantTests {
         #expect(own && other == matches && isEqual == matches && (hash == key.hash) == matches)
     }
 
-    @Test func `who says nothing of codings is one with nobody who says something`() throws {
+    @Test func `a request without Accept-Encoding does not match one that has the field`() throws {
         let rule = try #require(Self.rule("Content-Encoding: gzip"))
         let silent = head(""), requests = ["gzip", "", "identity", "*"].map { head("Accept-Encoding: \($0)") }
         let key = VariantKey(silent.view, under: rule)
@@ -226,7 +226,7 @@ struct VariantTests {
         #expect(matches)
     }
 
-    @Test func `a rule by coding is one for each coding, and none where Vary says what counts`() throws {
+    @Test func `each coding has its own rule, and there is none if Vary names Accept-Encoding`() throws {
         let gzip = try #require(Self.rule("Content-Encoding: gzip"))
         let brotli = try #require(Self.rule("Content-Encoding: br"))
         let stated = try #require(Self.rule("Content-Encoding: gzip\nVary: Accept-Encoding"))
@@ -242,14 +242,14 @@ struct VariantTests {
         #expect(!facts("Content-Encoding: identity").contains(.varies))
     }
 
-    @Test func `the most recent is the one with the latest Date`() {
+    @Test func `the most recent response is the one with the latest Date`() {
         // §4
         let older = facts("Date: {-20}"), newer = facts("Date: {-10}")
         #expect(newer.isMoreRecent(than: older))
         #expect(!older.isMoreRecent(than: newer))
     }
 
-    @Test func `of several of one date, it is the one that arrived last`() {
+    @Test func `the most recent of several responses with one Date is the last to arrive`() {
         let block = head("Date: {0}")
         let first = ResponseFacts(
             status: .ok, fields: block.view, requestTime: arrival, responseTime: arrival, policy: CachingPolicy())
@@ -276,7 +276,7 @@ struct VariantTests {
     ]
 
     @Test(arguments: seen.indices)
-    func `only what an origin sees as it was sent chooses a variant`(row: Int) {
+    func `only a field that the origin gets as sent chooses a variant`(row: Int) {
         let (vary, change, chosen) = Self.seen[row]
         var policy = CachingPolicy()
         change(&policy)

@@ -53,7 +53,7 @@ struct PartUseTests {
     ]
 
     @Test(arguments: uses)
-    func `parts answer what they hold, and the rest is asked for`(row: Use) {
+    func `stored parts serve the bytes that they hold, and the rest is requested`(row: Use) {
         let (request, stored) = (head(row.request), head("ETag: \"a\""))
         let facts = ResponseFacts(
             status: .ok, fields: stored.view, requestTime: arrival, responseTime: arrival, policy: CachingPolicy())
@@ -71,7 +71,7 @@ struct PartUseTests {
     ]
 
     @Test(arguments: requests)
-    func `only a single range without a condition is asked for as it is`(row: Row<ByteRangeSpec?>) {
+    func `only a single range without a condition is requested unchanged`(row: Row<ByteRangeSpec?>) {
         let request = head(row.fields)
         let range = RangeRequest.only(request.view, method: .get)
         let other = RangeRequest.only(request.view, method: .head)
@@ -122,7 +122,7 @@ struct PartUseTests {
     ]
 
     @Test(arguments: received)
-    func `a part is taken for one only as far as it holds together`(row: Received) {
+    func `a response is accepted as a part only if its fields are consistent`(row: Received) {
         // RFC 9110 §15.3.7: the recipient must look at what was sent.
         let block = head(row.fields)
         let part = ReceivedPart(block.view, status: .partialContent, contentLength: row.contentLength, asked: row.asked)
@@ -138,7 +138,8 @@ struct PartUseTests {
     ]
 
     @Test(arguments: relations)
-    func `a part goes with those of the same tag and length`(tag: String, range: String, belongs: Bool) throws {
+    func `a part belongs to stored parts with the same tag and length`(tag: String, range: String, belongs: Bool) throws
+    {
         // RFC 9111 §3.4
         let (new, stored) = (head("\(tag)\nContent-Range: \(range)"), head("ETag: \"a\""))
         let received = ReceivedPart(new.view, status: .partialContent, contentLength: nil, asked: .between(10, 19))
@@ -157,7 +158,7 @@ struct PartUseTests {
     ]
 
     @Test(arguments: beginnings)
-    func `a range is found in a larger one that begins with it`(
+    func `a range is found in a larger one with the same beginning`(
         row: (range: ByteRangeSpec, other: ByteRangeSpec, expected: Bool)
     ) {
         #expect(row.range.begins(with: row.other, inFirst: 10) == row.expected)

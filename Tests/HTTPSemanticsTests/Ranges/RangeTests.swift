@@ -69,7 +69,7 @@ struct RangeTests {
             .whole),
     ]
 
-    @Test func `as many ranges as are allowed are served, one more is none`() {
+    @Test func `as many ranges as permitted are served, and with one more the field is ignored`() {
         func ranges(_ count: Int) -> String {
             "Range: bytes=" + (0..<count).map { "\($0 * 200)-\($0 * 200)" }.joined(separator: ",")
         }
@@ -81,14 +81,14 @@ struct RangeTests {
     }
 
     @Test(arguments: cases)
-    func `a range selects what it says, or everything`(row: Case) {
+    func `a valid Range selects its bytes, any other the full response`(row: Case) {
         let block = head("Range: \(row.range)")
         let range = RangeRequest(block.view, method: .get)
         #expect((range?.resolve(length: row.length) ?? .whole) == row.expected)
     }
 
     @Test(arguments: cases)
-    func `the short way to one range finds the same one or none`(row: Case) {
+    func `the short parser of a single range agrees with the general one, or declines`(row: Case) {
         let block = head("Range: \(row.range)")
         let range = RangeRequest.single(block.view, length: row.length)
         if let range { #expect(row.expected == .single(range)) }
@@ -132,14 +132,14 @@ struct RangeTests {
     ]
 
     @Test(arguments: contentRanges)
-    func `Content-Range is read strictly and written as read`(row: Row<ContentRange?>) {
+    func `Content-Range is parsed strictly and written as parsed`(row: Row<ContentRange?>) {
         let block = head(row.fields)
         let range = ContentRange(block.view)
         #expect(range == row.expected)
         if let range { #expect(row.fields == "Content-Range: " + written { range.write(to: $0) }) }
     }
 
-    @Test func `several parts are framed, with a length that is right`() {
+    @Test func `several parts are framed with the right length`() {
         // RFC 9110 §14.6, §15.3.7.2
         let parts = MultipartRanges(
             [0..<5, 10..<12], of: 20, boundary: ByteSlice("XX"), contentType: ByteSlice("text/plain"))
@@ -159,7 +159,7 @@ struct RangeTests {
         #expect(parts.contentLength == body.utf8.count)
     }
 
-    @Test func `parts of what has no type have none`() {
+    @Test func `parts of a response without a media type have none`() {
         let parts = MultipartRanges([0..<1], of: 2, boundary: ByteSlice("X"), contentType: nil)
         #expect(written { parts.writePartHead(0, to: $0) } == "\r\n--X\r\nContent-Range: bytes 0-0/2\r\n\r\n")
     }
@@ -187,14 +187,14 @@ struct RangeTests {
         #expect(content.isComplete == isComplete)
     }
 
-    @Test func `parts that contradict each other do not combine`() {
+    @Test func `contradictory parts do not combine`() {
         var content = PartialContent(0..<10, of: 30)
         let fits = content.add(PartialContent(10..<20, of: 31)) || content.add(PartialContent(20..<40, of: nil))
         #expect(!fits)
         #expect(content == PartialContent(0..<10, of: 30))
     }
 
-    @Test func `a later part may tell the length`() {
+    @Test func `a later part may give the length`() {
         var content = PartialContent(0..<10, of: nil)
         let fits = content.add(PartialContent(10..<20, of: 20))
         #expect(fits)
@@ -207,7 +207,7 @@ struct RangeTests {
     ]
 
     @Test(arguments: gaps)
-    func `only what is missing is fetched`(range: Range<Int>, missing: [Range<Int>]) {
+    func `only missing bytes are fetched`(range: Range<Int>, missing: [Range<Int>]) {
         // RFC 9111 §3.3
         var content = PartialContent(0..<10, of: 100)
         let fits = content.add(PartialContent(20..<30, of: 100))

@@ -16,7 +16,7 @@ struct InvalidationTests {
     ]
 
     @Test(arguments: methods)
-    func `an unsafe request that does not fail invalidates its target`(
+    func `an unsafe request with a response other than an error invalidates its target`(
         method: HTTPSemantics.Method, status: UInt16, expected: Bool
     ) {
         #expect(Invalidation.applies(method: method, status: Status(status)) == expected)
@@ -46,7 +46,7 @@ struct InvalidationTests {
         #expect(resolved.map { String($0) } == expected)
     }
 
-    @Test func `https has a port of its own`() {
+    @Test func `https has its own default port`() {
         let target = TargetURI(isSecure: true, authority: ByteSlice("example.com:443"), pathAndQuery: ByteSlice("/"))
         let same = target.sameOriginTarget(of: Array("https://example.com/b".utf8).span)
         let other = target.sameOriginTarget(of: Array("http://example.com:443/b".utf8).span)
@@ -68,7 +68,7 @@ struct InvalidationTests {
     ]
 
     @Test(arguments: related)
-    func `other targets of the origin go with it`(row: Row<[String]>) {
+    func `other targets of the origin that the response names are invalidated too`(row: Row<[String]>) {
         let target = TargetURI(isSecure: false, authority: ByteSlice("example.com"), pathAndQuery: ByteSlice("/a"))
         let block = head(row.fields)
         let targets = Invalidation.relatedTargets(of: block.view, base: target)
@@ -92,7 +92,7 @@ struct InvalidationTests {
     ]
 
     @Test(arguments: groups)
-    func `a response belongs to groups`(row: Row<[String]>) {
+    func `a response belongs to the groups that it names`(row: Row<[String]>) {
         let block = head(row.fields)
         let groups = CacheGroups.of(block.view, requestTime: arrival)?.names ?? []
         let invalidation = head(row.fields.replacing("Cache-Groups", with: "Cache-Group-Invalidation"))

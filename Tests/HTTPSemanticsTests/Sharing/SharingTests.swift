@@ -66,7 +66,7 @@ struct SharingTests {
     ]
 
     @Test(arguments: permissions)
-    func `what is written as things happen is for one listener, unless its origin says otherwise`(row: Row<Bool>) {
+    func `an incremental response is for one client, unless the origin permits sharing`(row: Row<Bool>) {
         var policy = CachingPolicy()
         if row.fields == "X: default" { policy.defaultLifetimes = DefaultLifetimes(other: .seconds(9)) }
         for kind in ["Content-Type: text/event-stream", "Incremental: ?1"] {
@@ -89,7 +89,7 @@ struct SharingTests {
     ]
 
     @Test(arguments: incremental)
-    func `what is written as things happen is known by its type, or says so (RFC 10036)`(fields: String, holds: Bool) {
+    func `a response is incremental by its media type, or by its Incremental field`(fields: String, holds: Bool) {
         #expect(facts(fields).contains(.isIncremental) == holds)
     }
 
@@ -108,7 +108,7 @@ struct SharingTests {
     ]
 
     @Test(arguments: separating)
-    func `only what has no lifetime and is not public is kept to requests that are alike`(row: Row<Bool>) {
+    func `only a response without lifetime that is not public is limited to matching requests`(row: Row<Bool>) {
         var policy = CachingPolicy()
         policy.staleWhileRevalidate = 9
         policy.staleIfError = 9
@@ -125,14 +125,14 @@ struct SharingTests {
     ]
 
     @Test(arguments: separatingWhereNothingIsStored)
-    func `where nothing is stored a lifetime makes it nobody else's`(row: Row<Bool>) {
+    func `with storing turned off, a lifetime does not make a response public`(row: Row<Bool>) {
         var policy = CachingPolicy()
         #expect(!facts(row.fields, policy: policy).contains(.separatesRequests))
         policy.storesResponses = false
         #expect(facts(row.fields, policy: policy).contains(.separatesRequests) == row.expected)
     }
 
-    @Test func `an error is everybody's`() {
+    @Test func `a server error is shared even among requests that do not match`() {
         #expect(!facts("", status: 503).contains(.separatesRequests))
         #expect(facts("", status: 404).contains(.separatesRequests))
     }
@@ -147,7 +147,7 @@ struct SharingTests {
     ]
 
     @Test(arguments: authorized)
-    func `an answer to Authorization is shared only where the origin allows`(row: Row<Sharing>) {
+    func `a response to Authorization is shared only if the origin permits`(row: Row<Sharing>) {
         let sharing = facts(row.fields).sharing(
             answering: RequestFacts(
                 method: .get, directives: .none, hasAuthorization: true, hasPassCookie: false, isBound: false),
@@ -177,7 +177,7 @@ struct SharingTests {
     ]
 
     @Test(arguments: aboutOneRequest)
-    func `what is about one request is for nobody else, and never stored, whatever it says`(status: UInt16) {
+    func `a response about one request is neither shared nor stored, whatever its fields`(status: UInt16) {
         var policy = CachingPolicy()
         policy.setCookie = .always
         policy.defaultLifetimes = DefaultLifetimes(
@@ -198,7 +198,7 @@ struct SharingTests {
 
     /// 400, 422, and what nobody registered, which counts as 400 (RFC 9110 §15).
     @Test(arguments: [400, 422, 418, 494, 499] as [UInt16])
-    func `what may be about the resource as well is for others where a lifetime says so`(status: UInt16) {
+    func `a response that may be about the resource is shared if it has a lifetime`(status: UInt16) {
         var policy = CachingPolicy()
         policy.defaultLifetimes = DefaultLifetimes(other: .seconds(9))
         for fields in ["Cache-Control: max-age=9", "Cache-Control: s-maxage=9", "Date: {0}\nExpires: {9}"] {
@@ -214,7 +214,7 @@ struct SharingTests {
         }
     }
 
-    @Test func `to Authorization it is no word about others, so that only such requests go by it`() {
+    @Test func `an error to a request with Authorization marks the key for Authorization only`() {
         let request = RequestFacts(
             method: .get, directives: .none, hasAuthorization: true, hasPassCookie: false, isBound: false)
         let sharing = facts("Cache-Control: max-age=9", status: 401).sharing(
@@ -225,14 +225,14 @@ struct SharingTests {
     }
 
     @Test(arguments: statuses)
-    func `what is no plain success is shared with care`(status: UInt16, fields: String, expected: Sharing) {
+    func `a status other than success is shared with care`(status: UInt16, fields: String, expected: Sharing) {
         let sharing = facts(fields, status: status).sharing(
             answering: .plainGet, policy: CachingPolicy()
         )
         #expect(sharing == expected)
     }
 
-    @Test func `the operator can have every client see its own server error`() {
+    @Test func `the operator can turn off the sharing of server errors`() {
         var policy = CachingPolicy()
         policy.sharesErrors = false
         let sharing = facts("", status: 503, policy: policy).sharing(
@@ -242,7 +242,7 @@ struct SharingTests {
     }
 
     @Test(arguments: HTTPSemantics.Method.allCases)
-    func `only answers to GET and HEAD are shared`(method: HTTPSemantics.Method) {
+    func `only responses to GET and HEAD are shared`(method: HTTPSemantics.Method) {
         let sharing = facts("Cache-Control: max-age=9").sharing(
             answering: RequestFacts(
                 method: method, directives: .none, hasAuthorization: false, hasPassCookie: false, isBound: false),
@@ -251,7 +251,7 @@ struct SharingTests {
         #expect(sharing == (method == .get || method == .head ? .everyone : .nobody(.method)))
     }
 
-    @Test func `the answer to a request with no-store goes to nobody else`() {
+    @Test func `a response to a request with no-store is not shared`() {
         let sharing = facts("Cache-Control: max-age=9").sharing(
             answering: RequestFacts(
                 method: .get, directives: request("Cache-Control: no-store"), hasAuthorization: false,
@@ -261,7 +261,7 @@ struct SharingTests {
         #expect(sharing == .nobody(.prohibited(.requestNoStore)))
     }
 
-    @Test func `the answer to a request that went past the cache goes to nobody else, whatever it says`() {
+    @Test func `a response to a pass is not shared, whatever its fields`() {
         let request = RequestFacts(
             method: .get, directives: .none, hasAuthorization: false, hasPassCookie: true, isBound: false)
         for fields in ["Cache-Control: public, max-age=9", "Cache-Control: private", ""] {
@@ -273,7 +273,7 @@ struct SharingTests {
         }
     }
 
-    @Test func `what comes over a client's own connection goes to nobody else, whatever it says`() {
+    @Test func `a response on a bound connection is not shared, whatever its fields`() {
         let request = RequestFacts(
             method: .get, directives: .none, hasAuthorization: false, hasPassCookie: false, isBound: true)
         for fields in ["Cache-Control: public, max-age=9", ""] {
@@ -297,7 +297,7 @@ struct SharingTests {
             (401, "Proxy-Authenticate: NTLM", false), (407, "WWW-Authenticate: NTLM", false),
             (200, "WWW-Authenticate: Negotiate", false), (401, "A: b", false),
         ] as [(UInt16, String, Bool)])
-    func `a response that asks for credentials for the connection is told from others`(
+    func `a challenge for connection credentials is distinguished from other responses`(
         status: UInt16, fields: String, expected: Bool
     ) {
         let block = head(fields)
@@ -311,7 +311,7 @@ struct SharingTests {
             ("authorization: negotiate", true), ("Proxy-Authorization: NTLM TlRM", true),
             ("Authorization: Basic TlRMTQ==", false), ("Authorization: Bearer ntlm", false), ("Cookie: NTLM", false),
         ] as [(String, Bool)])
-    func `credentials for the connection are told from those for the request`(fields: String, expected: Bool) {
+    func `connection credentials are distinguished from request credentials`(fields: String, expected: Bool) {
         let block = head(fields)
         let found = block.view.hasConnectionCredentials
         #expect(found == expected)
@@ -354,7 +354,7 @@ struct SharingTests {
     ]
 
     @Test(arguments: scopes)
-    func `a request that only the origin can answer is forwarded by itself`(
+    func `a request that only the origin can answer is forwarded alone`(
         method: HTTPSemantics.Method, fields: String, hasContent: Bool, expected: RequestScope
     ) {
         let block = head(fields)

@@ -15,7 +15,7 @@ struct StorabilityTests {
         )
     }
 
-    @Test func `each reason has a name of its own, a token`() {
+    @Test func `each reason has its own name, a token`() {
         let reasons =
             Prohibition.allCases.map(NotStoredReason.prohibited) + [
                 .method, .notCacheable, .incremental, .noFreshness, .partial, .cachingOff, .requestContent,
@@ -77,7 +77,7 @@ struct StorabilityTests {
         Row("§5.2.3 unknown directives", "Cache-Control: foo, max-age=9", .store),
     ]
 
-    @Test func `public is enough for any final status`() {
+    @Test func `public permits storing any final status`() {
         // §3: neither an explicit lifetime nor a status that may be guessed for
         #expect(verdict("Cache-Control: public\nLast-Modified: {-1000}", status: 302) == .store)
         #expect(verdict("Cache-Control: public\nETag: \"a\"", status: 403) == .store)
@@ -120,7 +120,7 @@ struct StorabilityTests {
     ]
 
     @Test(arguments: authorized)
-    func `an answer to Authorization is stored only where the origin allows`(row: Row<Storability>) {
+    func `a response to Authorization is stored only if the origin permits`(row: Row<Storability>) {
         #expect(verdict(row.fields, hasAuthorization: true) == row.expected)
     }
 
@@ -143,7 +143,7 @@ struct StorabilityTests {
     ]
 
     @Test(arguments: statuses)
-    func `every final status that is not about one request is stored if its lifetime is explicit`(
+    func `a final status that is not about one request is stored if its lifetime is explicit`(
         status: UInt16, explicit: Storability, guessed: Storability
     ) {
         #expect(verdict("Cache-Control: max-age=9", status: status) == explicit)
@@ -158,13 +158,13 @@ struct StorabilityTests {
     ]
 
     @Test(arguments: understood)
-    func `must-understand stores only statuses that are`(status: UInt16, isUnderstood: Bool) {
+    func `must-understand permits storing only statuses that are understood`(status: UInt16, isUnderstood: Bool) {
         let expected: Storability = isUnderstood ? .store : .doNotStore(.prohibited(.status))
         #expect(verdict("Cache-Control: must-understand, max-age=9", status: status) == expected)
         #expect(verdict("Cache-Control: must-understand, no-store, max-age=9", status: status) == expected)
     }
 
-    @Test func `a redirection that the operator gives a lifetime by name is stored`() {
+    @Test func `a redirection whose status the operator gives a lifetime is stored`() {
         var policy = CachingPolicy()
         policy.defaultLifetimes = DefaultLifetimes(
             [DefaultLifetimes.Lifetime(Status(302), .seconds(9))], other: .seconds(60))
@@ -176,12 +176,12 @@ struct StorabilityTests {
     }
 
     @Test(arguments: HTTPSemantics.Method.allCases)
-    func `only GET's answers are stored`(method: HTTPSemantics.Method) {
+    func `only responses to GET are stored`(method: HTTPSemantics.Method) {
         let expected: Storability = method == .get ? .store : .doNotStore(.method)
         #expect(verdict("Cache-Control: max-age=9", method: method, answersTarget: true) == expected)
     }
 
-    @Test func `POST's answers are stored where the route says, the lifetime is explicit and they are the target's`() {
+    @Test func `a response to POST is stored if route, lifetime and target permit`() {
         var policy = CachingPolicy()
         policy.storesPostAnswers = true
         let fields = "Cache-Control: max-age=9"
@@ -195,7 +195,7 @@ struct StorabilityTests {
         #expect(verdict(fields, method: .put, answersTarget: true, policy: policy) == .doNotStore(.method))
     }
 
-    @Test func `a request's no-store keeps its answer out`() {
+    @Test func `a request with no-store prevents storing`() {
         // §5.2.1.5
         #expect(
             verdict("Cache-Control: max-age=9", asked: "Cache-Control: no-store")
@@ -233,8 +233,9 @@ struct StorabilityTests {
     ]
 
     @Test(arguments: cookies)
-    func `the operator decides about cookies`(rule: CachingPolicy.SetCookieRule, fields: String, expected: Storability)
-    {
+    func `the operator decides whether responses with cookies are stored`(
+        rule: CachingPolicy.SetCookieRule, fields: String, expected: Storability
+    ) {
         var policy = CachingPolicy()
         policy.setCookie = rule
         #expect(verdict(fields + "\nSet-Cookie: a=b", policy: policy) == expected)

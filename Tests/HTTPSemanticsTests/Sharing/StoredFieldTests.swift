@@ -60,7 +60,7 @@ struct StoredFieldTests {
     ]
 
     @Test(arguments: kept)
-    func `all fields are kept but those that are not for everybody`(row: Row<String>) {
+    func `all fields are stored except those that are not for every client`(row: Row<String>) {
         let block = head(row.fields)
         let stored = StoredFields.head(keeping: block.view, facts: facts(row.fields), policy: CachingPolicy())
         #expect(text(stored) == row.expected)
@@ -77,7 +77,7 @@ struct StoredFieldTests {
     ]
 
     @Test(arguments: arrived)
-    func `lines are kept in one form, however they arrived`(row: Row<String>) {
+    func `lines are stored in one form, however they arrived`(row: Row<String>) {
         let message = ByteSlice("HTTP/1.1 200 OK\r\nDate: x\r\n" + row.fields + "\r\n\r\n")
         var parser = ResponseHeadParser()
         _ = try? parser.parse(message.span)
@@ -90,7 +90,7 @@ struct StoredFieldTests {
         #expect(text(inBlock) == expected)
     }
 
-    @Test func `a stored head reads like the one it was made of`() {
+    @Test func `a stored head reads like the received head`() {
         let block = head("Date: {0}\nConnection: x\nX: 1\nETag: \"a\"\nVary: Accept")
         let stored = StoredFields.head(
             keeping: block.view, facts: facts(""), policy: CachingPolicy(), dropping: FieldSet(.vary))
@@ -184,7 +184,7 @@ struct StoredFieldTests {
         #expect(text(head) == row.expected)
     }
 
-    @Test func `a freshened response is as young as its validation`() {
+    @Test func `a freshened response has the age of its validation`() {
         // §4.3.4, §4.2.3
         let policy = CachingPolicy()
         let stored = head("Date: {0}\nCache-Control: max-age=60\nETag: \"a\"")
@@ -203,7 +203,7 @@ struct StoredFieldTests {
         #expect(new.reuse(for: .none, at: later) == .fresh(age: 3, ttl: 57))
     }
 
-    @Test func `a 304 may make it private`() {
+    @Test func `a 304 may make a response private`() {
         let stored = head("Date: {0}\nCache-Control: max-age=60\nETag: \"a\"")
         let update = head("Date: {0}\nCache-Control: private\nETag: \"a\"")
         let merged = Freshening.head(
@@ -224,7 +224,7 @@ struct StoredFieldTests {
     ]
 
     @Test(arguments: posts)
-    func `an answer to POST is the target's if it says so`(fields: String, expected: Bool) {
+    func `a response to POST represents the target if Content-Location says so`(fields: String, expected: Bool) {
         // RFC 9110 §9.3.3
         let target = TargetURI(isSecure: false, authority: ByteSlice("example.com"), pathAndQuery: ByteSlice("/a?b"))
         let block = head(fields)

@@ -67,7 +67,7 @@ import Testing
         ("0\r\n\(String(repeating: "X: y\r\n", count: 51))\r\n", "| 431 too-many-fields"),
     ]
 
-    @Test func `chunks are read strictly`() {
+    @Test func `chunks are parsed strictly`() {
         for row in Self.chunked {
             let result = readBody(wire(row.input), .chunked)
             #expect(result.hasPrefix(row.expected), "\(row.input.debugDescription) gave \(result)")
@@ -97,7 +97,7 @@ import Testing
         #expect(fair.hasSuffix("| rest="))
     }
 
-    @Test func `a length is read to the byte`() {
+    @Test func `content with a length is read to the last byte`() {
         for delivery in [Delivery.atOnce, .byteByByte, .cut([2])] {
             let whole = readBody(wire("helloGET"), .length(5), delivery)
             let short = readBody(wire("hell"), .length(5), delivery)

@@ -7,7 +7,7 @@ import Testing
 
     private func accepted(_ parts: [UInt8]...) -> Bool { readRequest(parts.flatMap { $0 }).hasPrefix("GET") }
 
-    @Test func `every byte of a name, a value, a target and a host is the grammar's`() {
+    @Test func `the bytes of a name, a value, a target and a host are those of the grammar`() {
         let tokens = Self.letters.union("!#$%&'*+-.^_`|~".utf8)
         let hosts = Self.letters.union("-._~!$&'()*+,;=".utf8)
         for byte in UInt8.min ... .max {

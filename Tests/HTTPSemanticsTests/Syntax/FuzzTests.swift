@@ -82,7 +82,7 @@ import Testing
         fuzz(Self.bodies, Self.rounds / 3, seed: 5) { readBody($0, .chunked, $1) }
     }
 
-    @Test func `a damaged date is refused or means a date that can be written`() {
+    @Test func `a damaged date is refused, or equals a date that can be written`() {
         var generator = SeededGenerator(ofTest: 6)
         let buffer = ByteBuffer(capacity: HTTPDate.length)
         // 31 December 9999.

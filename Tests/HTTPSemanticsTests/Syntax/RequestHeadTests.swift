@@ -15,9 +15,9 @@ import Testing
     @Test func `a field line is a token, a colon and visible text`() { check(RequestTable.fieldLines) }
     @Test func `a request names exactly one valid host`() { check(RequestTable.hosts) }
     @Test func `a request whose end can be read in two ways is refused`() { check(RequestTable.framing) }
-    @Test func `connection options decide what outlives the exchange`() { check(RequestTable.connections) }
+    @Test func `connection options decide whether the connection persists`() { check(RequestTable.connections) }
 
-    @Test func `an Upgrade that is ignored counts as absent`() {
+    @Test func `an ignored Upgrade counts as absent`() {
         for row in RequestTable.connections {
             let message = wire(row.input)
             var parser = RequestHeadParser(limits: .roomy)
@@ -68,14 +68,14 @@ import Testing
         ("GET / HTTP/1.1\r\nHost: a\r\nX: \(String(repeating: "a", count: 300))", "431 head-too-large @200"),
         ("GET / HTTP/1.1\r\nHost: a\r\nA:\r\nB:\r\n\r\n", "GET / http11"),
         ("GET / HTTP/1.1\r\nHost: a\r\nA:\r\nB:\r\nC:\r\n\r\n", "431 too-many-fields @33"),
-    ]) func `what exceeds a limit is refused`(input: String, expected: String) {
+    ]) func `a head that exceeds a limit is refused`(input: String, expected: String) {
         for delivery in [Delivery.atOnce, .byteByByte, .cut([30, 100, 190])] {
             let result = readRequest(wire(input), delivery, limits: Self.small)
             #expect(result.hasPrefix(expected), "\(delivery): \(result)")
         }
     }
 
-    @Test func `a smaller head limit comes before the target's`() {
+    @Test func `a smaller head limit applies before the target's limit`() {
         let limits = HeadLimits(maxHeadBytes: 20, maxFieldLines: 3, maxTargetLength: 20)
         for delivery in [Delivery.atOnce, .byteByByte] {
             let result = readRequest(
@@ -84,7 +84,7 @@ import Testing
         }
     }
 
-    @Test func `every reason has a name of its own and an error status`() {
+    @Test func `every reason has its own name and an error status`() {
         var names: Set<String> = []
         for reason in MessageSyntaxError.Reason.allCases {
             names.insert("\(reason.name)")

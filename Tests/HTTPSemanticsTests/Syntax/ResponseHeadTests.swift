@@ -83,7 +83,7 @@ import Testing
         (fields("Content-Length: 5", status: "407 No"), .connect, "407 'No' http11 body=5 "),
     ]
 
-    @Test func `a response is read strictly, and its end is never guessed`() {
+    @Test func `a response is parsed strictly, and its end is never guessed`() {
         for row in Self.table {
             let result = readResponse(wire(row.input), to: row.method)
             #expect(result.hasPrefix(row.expected), "\(row.input.debugDescription) gave \(result)")

@@ -78,7 +78,7 @@ struct ClientConditionTests {
     }
 
     @Test(arguments: [203, 204, 301, 302, 404, 410, 500])
-    func `only stored 200 and 206 can turn into 304`(status: UInt16) {
+    func `a stored response other than 200 and 206 never becomes a 304`(status: UInt16) {
         let stored = head("ETag: \"a\""), asked = head("If-None-Match: \"a\"")
         let condition = ClientConditions.evaluate(
             asked.view, stored: stored.view, facts: facts("ETag: \"a\"", status: status))
@@ -86,14 +86,14 @@ struct ClientConditionTests {
     }
 
     @Test(arguments: [200, 206])
-    func `both of them can`(status: UInt16) {
+    func `a stored 200 or 206 becomes a 304`(status: UInt16) {
         let stored = head("ETag: \"a\""), asked = head("If-None-Match: \"a\"")
         let condition = ClientConditions.evaluate(
             asked.view, stored: stored.view, facts: facts("ETag: \"a\"", status: status))
         #expect(condition == .notModified)
     }
 
-    @Test func `a 304 leaves out what describes content`() {
+    @Test func `a 304 omits the fields that describe content`() {
         // RFC 9110 §15.4.5
         let tagged = head("ETag: \"a\"\nLast-Modified: {0}"), dated = head("Last-Modified: {0}")
         let withTag = FieldSet.omittedFromNotModified(tagged.view),
@@ -127,7 +127,7 @@ struct ClientConditionTests {
     ]
 
     @Test(arguments: ranges)
-    func `If-Range lets a range through only on an exact, strong match`(
+    func `If-Range permits a range only on an exact, strong match`(
         clause: String, stored: String, asked: String, expected: Bool
     ) {
         let block = head(stored), request = head(asked)

@@ -46,7 +46,7 @@ struct ValidationTests {
     ]
 
     @Test(arguments: requests)
-    func `the origin is asked about everything that could be confirmed`(row: Case) {
+    func `the origin is asked about every stored response that it could confirm`(row: Case) {
         var validation = ValidationRequest()
         for stored in row.stored {
             let block = head(stored)
@@ -57,7 +57,7 @@ struct ValidationTests {
         #expect(written { validation.write(to: $0) } == row.expected)
     }
 
-    @Test func `what may be for others is not asked about by its date`() {
+    @Test func `a response that may be another client's is validated without its date`() {
         var validation = ValidationRequest()
         let fields = "ETag: \"a\"\nLast-Modified: {0}"
         let stored = head(fields)
@@ -65,7 +65,7 @@ struct ValidationTests {
         #expect(written { validation.write(to: $0) } == "If-None-Match: \"a\"\r\n")
     }
 
-    @Test func `whether the client alone has any of the tags asked about is known`() {
+    @Test func `tags that the client alone has are recognised`() {
         let rows: [(stored: String, client: String, expected: Bool)] = [
             ("ETag: \"a\"", "If-None-Match: \"a\"", false), ("ETag: \"a\"", "If-None-Match: \"a\", \"c\"", true),
             ("ETag: \"a\"", "If-None-Match: *", false), ("ETag: \"a\"", "If-None-Match: c", false),
@@ -81,7 +81,7 @@ struct ValidationTests {
         }
     }
 
-    @Test func `a client cannot make the list of tags as long as it likes`() {
+    @Test func `the list of tags is limited in number, whatever a client sends`() {
         var validation = ValidationRequest()
         let stored = head("ETag: \"a\"")
         let tags = (0..<5000).map { "\"\($0)\"" }
@@ -92,7 +92,7 @@ struct ValidationTests {
         #expect(written { validation.write(to: $0) } == "If-None-Match: \(list)\r\n")
     }
 
-    @Test func `nor as long in bytes`() {
+    @Test func `the list of tags is limited in bytes, whatever a client sends`() {
         var validation = ValidationRequest()
         let stored = head("ETag: \"a\"")
         let tags = (0..<64).map { "\"\(String(repeating: "x", count: 444))\(100 + $0)x\"" }
@@ -113,7 +113,7 @@ struct ValidationTests {
     ]
 
     @Test(arguments: confirmations)
-    func `a 304 is the client's if its tag is one of the client's`(tags: String, answer: String, expected: Bool) {
+    func `a 304 is for the client if its tag is one of the client's`(tags: String, answer: String, expected: Bool) {
         let client = head(tags.isEmpty ? "" : "If-None-Match: \(tags)"), notModified = head(answer)
         let isConfirmed = ClientConditions.isConfirmed(client.view, by: notModified.view)
         #expect(isConfirmed == expected)
@@ -178,7 +178,7 @@ struct ValidationTests {
     ]
 
     @Test(arguments: selections)
-    func `a 304 freshens what it is about and nothing else`(row: Selection) {
+    func `a 304 freshens the stored responses that it selects, and no others`(row: Selection) {
         let notModified = head(row.notModified)
         var selection = FresheningSelection(notModified: facts(row.notModified, status: 304))
         for stored in row.stored {
@@ -201,7 +201,7 @@ struct ValidationTests {
         #expect(selection.selected.isEmpty)
     }
 
-    @Test func `a 304 for what the client does not have gets it the whole`() {
+    @Test func `a client without the tag of a 304 gets the full response`() {
         // §4.3.2: 304 with an entity tag that is not in the client's list
         let stored = head("ETag: \"ours\""), client = head("If-None-Match: \"theirs\"")
         let condition = ClientConditions.evaluate(client.view, stored: stored.view, facts: facts("ETag: \"ours\""))
@@ -248,7 +248,7 @@ struct ValidationTests {
     ]
 
     @Test(arguments: heads)
-    func `HEAD freshens or expires what GET stored`(
+    func `HEAD freshens or expires the response stored by GET`(
         clause: String, answer: String, stored: String, expected: HeadFreshening
     ) {
         let new = head(answer), old = head(stored)
@@ -258,7 +258,7 @@ struct ValidationTests {
         #expect(verdict == expected)
     }
 
-    @Test func `HEAD says nothing unless both are 200`() {
+    @Test func `HEAD changes nothing unless both statuses are 200`() {
         let new = head("ETag: \"b\""), old = head("ETag: \"a\"")
         for (status, storedStatus) in [(404, 200), (200, 404)] as [(UInt16, UInt16)] {
             let verdict = HeadFreshening(

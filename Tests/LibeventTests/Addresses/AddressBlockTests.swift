@@ -13,7 +13,9 @@ import Testing
         ("2001:db8::/65", "2001:db8:0:0:8000::1", false),
         ("::1", "::1", true), ("127.0.0.0/8", "::ffff:127.0.0.1", true), ("::ffff:10.0.0.0/104", "10.1.2.3", true),
     ])
-    func `holds the addresses that share its first bits`(_ block: String, _ address: String, _ holds: Bool) throws {
+    func `an address block holds the addresses that share its first bits`(
+        _ block: String, _ address: String, _ holds: Bool
+    ) throws {
         let block = try AddressBlock(parsing: block)
         let bytes = Array(address.utf8)
         let address = IPAddress(bytes.span)
@@ -22,7 +24,7 @@ import Testing
     }
 
     @Test(arguments: ["10.0.0.0/8", "192.0.2.7", "0.0.0.0/0", "2001:db8::/32", "::1", "::/0", "fe80::/10"])
-    func `is written as it is read`(_ text: String) throws {
+    func `an address block is written as parsed`(_ text: String) throws {
         #expect(try AddressBlock(parsing: text).description == text)
     }
 
@@ -34,11 +36,11 @@ import Testing
         ("10.0.0.0/+8", .length), ("10.0.0.0/8/8", .length), ("10.0.0.0/255.0.0.0", .length), ("10.0.0.1/8", .hostBits),
         ("2001:db8::1/32", .hostBits),
     ])
-    func `says what is wrong with a text`(_ text: String, _ error: AddressBlock.SyntaxError) {
+    func `an invalid address block is refused with the reason`(_ text: String, _ error: AddressBlock.SyntaxError) {
         #expect(throws: error) { try AddressBlock(parsing: text) }
     }
 
-    @Test func `an address that a zero byte would cut short, or that is too long, is none`() {
+    @Test func `an address that a zero byte would cut short, or that is too long, is refused`() {
         let cut = Array("127.0.0.1".utf8) + [0, 0x78]
         let long = Array(("::" + String(repeating: "0", count: 60) + "1").utf8)
         for text in [cut, long] {

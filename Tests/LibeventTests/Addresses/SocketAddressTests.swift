@@ -15,7 +15,7 @@ import Testing
             ("unix:/run/coalesced.sock", .unix(path: "/run/coalesced.sock")),
             ("unix:///run/a.sock", .unix(path: "///run/a.sock")),
         ] as [(String, SocketAddress)])
-    func `an address prints as it is read`(text: String, address: SocketAddress) throws {
+    func `an address is written as parsed`(text: String, address: SocketAddress) throws {
         #expect(try SocketAddress(parsing: text) == address)
         #expect(address.description == text)
     }
@@ -32,11 +32,11 @@ import Testing
             ("::1:80", .missingBracket), ("[::1:80", .missingBracket),
             ("unix:", .badPath), ("unix:/\(String(repeating: "x", count: 107))", .badPath),
         ] as [(String, AddressSyntaxError)])
-    func `what is no address says why`(text: String, error: AddressSyntaxError) {
+    func `an invalid address is refused with the reason`(text: String, error: AddressSyntaxError) {
         #expect(throws: error) { try SocketAddress(parsing: text) }
     }
 
-    @Test func `the host stands alone for forwarding headers`() {
+    @Test func `the host is written without the port for forwarding fields`() {
         #expect(SocketAddress.ipv6(.loopback, port: 80).host == "::1")
         #expect(SocketAddress.ipv4(.loopback, port: 80).host == "127.0.0.1")
         #expect(SocketAddress.ipv4(.loopback, port: 80).withPort(81).port == 81)
@@ -45,7 +45,7 @@ import Testing
     @Test(arguments: [
         "127.0.0.1:1", "0.0.0.0:1", "255.255.255.255:1", "1.20.109.99:1", "100.10.9.200:1", "[fe80::1%1]:1", "unix:/a",
     ])
-    func `the host in bytes is the host`(text: String) throws {
+    func `the host as bytes equals the host as text`(text: String) throws {
         let address = try SocketAddress(parsing: text)
         #expect(String(address.hostText) == address.host)
     }
@@ -55,7 +55,7 @@ import Testing
         ("[::1]:80", true), ("[::ffff:127.0.0.1]:80", true), ("[::ffff:10.0.0.1]:80", false), ("[::]:80", false),
         ("unix:/a", false),
     ])
-    func `an address is a loopback address if it is a port that only this machine reaches`(
+    func `an address is a loopback address if only this machine reaches its port`(
         text: String, isLoopback: Bool
     ) throws {
         #expect(try SocketAddress(parsing: text).isLoopback == isLoopback)

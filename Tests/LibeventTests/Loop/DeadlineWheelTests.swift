@@ -11,7 +11,7 @@ import Testing
         override func deadlineReached() -> Int64? { reached() }
     }
 
-    @Test func `a deadline never comes before its time`() throws {
+    @Test func `a deadline never fires before its time`() throws {
         try onLoop { loop in
             let target = Target()
             let time = loop.now + 120 * millisecond
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `a target that was active meanwhile sets its deadline again by its answer`() throws {
+    @Test func `a target that was active meanwhile renews its deadline by its return value`() throws {
         try onLoop { loop in
             let target = Target()
             var times: [Int64] = []
@@ -46,7 +46,7 @@ import Testing
         }
     }
 
-    @Test func `a deadline cancelled while it is reached is not set again, whatever the answer`() throws {
+    @Test func `a deadline cancelled while firing is not renewed, whatever the return value`() throws {
         try onLoop { loop in
             let target = Target()
             let deadline = loop.deadlines.arm(target, after: 0)
@@ -75,7 +75,7 @@ import Testing
         }
     }
 
-    @Test func `of deadlines that come together a share is reached in an iteration, each once and in order`() throws {
+    @Test func `a share of simultaneous deadlines fires in each iteration, each once and in order`() throws {
         let count = 3 * DeadlineWheel.Settings.share + 1
         var order: [Int] = []
         var iterations: [Int64] = []
@@ -98,7 +98,7 @@ import Testing
         #expect(shares.allSatisfy { $0 <= DeadlineWheel.Settings.share }, "\(shares)")
     }
 
-    @Test func `a deadline that has come is still cancelled or moved until it is reached`() throws {
+    @Test func `a deadline that is due can be cancelled or moved until it fires`() throws {
         let share = DeadlineWheel.Settings.share
         var order: [Int] = []
         try onLoop { loop in
@@ -115,7 +115,7 @@ import Testing
         #expect(order == Array(0..<share) + [share + 2, share + 1])
     }
 
-    @Test func `a loop that ends reaches no more of the deadlines that have come`() throws {
+    @Test func `a loop that ends fires no more of the due deadlines`() throws {
         let share = DeadlineWheel.Settings.share
         var reached = 0
         weak var gone: Target?
@@ -130,7 +130,7 @@ import Testing
         #expect(gone == nil)
     }
 
-    @Test func `a finished loop lets go of the targets of its deadlines`() throws {
+    @Test func `a finished loop releases the targets of its deadlines`() throws {
         weak var gone: TestSocket?
         try onLoop { loop in
             let (left, right) = socketPair(on: loop)
@@ -165,7 +165,7 @@ import Testing
         return pairs.flatMap { [$0.0, $0.1] }
     }
 
-    @Test func `after a jump of the clock sockets are read before a deadline is reached`() throws {
+    @Test func `after a jump of the clock, sockets are read before a deadline fires`() throws {
         try onLoop { loop in
             var (read, reached) = (0, 0)
             let targets = targets(Self.crowd, on: loop) { _ in reached += 1 }
@@ -181,7 +181,7 @@ import Testing
         }
     }
 
-    @Test func `nor does a timer fire before`() throws {
+    @Test func `after a jump of the clock, sockets are read before a timer fires`() throws {
         try onLoop { loop in
             var (read, readBefore) = (0, -1)
             let sockets = heldUp(loop) { _ in read += 1 }
@@ -196,7 +196,7 @@ import Testing
         }
     }
 
-    @Test func `a loop that is always held up reaches its deadlines all the same`() throws {
+    @Test func `a loop that is always delayed fires its deadlines all the same`() throws {
         try onLoop { loop in
             var iterations = 0
             let target = Target()

@@ -23,7 +23,7 @@ import Testing
     }
 
     @Test(arguments: ["timer", "job", "socket"])
-    func `an iteration counts with the work that was done in it`(by means: String) throws {
+    func `the time of an iteration includes its work`(by means: String) throws {
         var times = DurationCounts()
         var sockets: [TestSocket] = []
         try onLoop { loop in
@@ -54,7 +54,7 @@ import Testing
         #expect(Self.long(times) == 1 && times.sum >= UInt64(30 * millisecond))
     }
 
-    @Test func `the wait before it does not count`() throws {
+    @Test func `the time of an iteration does not include the wait before it`() throws {
         let began = Self.monotonic()
         var times = DurationCounts()
         try onLoop { loop in
@@ -72,7 +72,7 @@ import Testing
         #expect(times.count >= 2 && elapsed - Int64(times.sum) >= 50 * millisecond)
     }
 
-    @Test func `the wall clock goes on with the monotonic one, between its readings too`() throws {
+    @Test func `the wall clock follows the monotonic clock, also between its readings`() throws {
         try onLoop { loop in
             func difference() -> Int64 {
                 var time = timespec()

@@ -19,7 +19,7 @@ import Testing
         }
     }
 
-    @Test func `a value dropped elsewhere is released on its loop`() throws {
+    @Test func `a value dropped on another thread is released on its loop`() throws {
         let released = Gate(100)
         let handedOver = Gate(1)
         let parcels = Guarded<[LoopBound<Resident>]>([])
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func `a value touched on its loop is there`() throws {
+    @Test func `a value is accessible on its loop`() throws {
         try onLoop { loop in
             let bound = LoopBound([1, 2, 3], on: loop)
             let handle = loop.handle
@@ -72,7 +72,7 @@ import Testing
         }
     }
 
-    @Test func `a value touched elsewhere stops the program`() async {
+    @Test func `access from another thread stops the program`() async {
         await #expect(processExitsWith: .failure) {
             let holder = Guarded<LoopBound<Int>?>(nil)
             let worker = try LoopThread(name: "home") { loop in holder.withLock { $0 = LoopBound(1, on: loop) } }

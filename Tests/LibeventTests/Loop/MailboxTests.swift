@@ -62,7 +62,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `what is put off until the sockets are read comes before posted jobs, whoever posts`(_ postsOwn: Bool) throws {
+    func `work deferred until the sockets are read comes before posted jobs`(_ postsOwn: Bool) throws {
         final class Reader: IterationReader {
             let whenRead: () -> Void
             init(_ whenRead: @escaping () -> Void) { self.whenRead = whenRead }
@@ -100,7 +100,7 @@ import Testing
         }
     }
 
-    @Test func `a job whose post answered true runs even when the loop is stopped behind it`() throws {
+    @Test func `a job whose post returned true runs even if the loop is stopped afterwards`() throws {
         let ran = Atomic(0)
         let worker = try LoopThread(name: "worker") { $0.run() }
         worker.handle.post { worker.stop() }
@@ -110,7 +110,7 @@ import Testing
         #expect(ran.load(ordering: .relaxed) == taken)
     }
 
-    @Test func `a post after the end is refused and lets go of what the job held`() throws {
+    @Test func `a post after the end is refused, and the job is released`() throws {
         final class Canary: Sendable {
             let gone: Gate
             init(_ gone: Gate) { self.gone = gone }
@@ -124,7 +124,7 @@ import Testing
         gone.wait()
     }
 
-    @Test func `a loop stops from another thread while it waits for nothing`() throws {
+    @Test func `another thread can stop a loop that waits`() throws {
         let running = Gate(1)
         let worker = try LoopThread(name: "worker") { loop in
             loop.atIterationEnd { running.arrive() }
@@ -142,7 +142,7 @@ import Testing
         loop.run()
     }
 
-    @Test func `time stands still within an iteration and moves between two`() throws {
+    @Test func `the clock stands still within an iteration and moves between two`() throws {
         try onLoop { loop in
             var stamps: [Int64] = []
             loop.schedule(after: 0) {

@@ -7,7 +7,7 @@ import Testing
     private let later = OnceLater()
     private let runs = Counter()
 
-    @Test func `what is asked for before there is a loop is done once there is one`() throws {
+    @Test func `an action requested before there is a loop runs once on the loop`() throws {
         try onLoop { loop in
             let handle = loop.handle
             later.schedule(after: millisecond) { [later, runs] in
@@ -20,7 +20,7 @@ import Testing
         #expect(runs.value == 1)
     }
 
-    @Test func `what is asked for several times meanwhile is done once, and can be asked for again`() throws {
+    @Test func `an action requested several times runs once, and can be requested again`() throws {
         try onLoop { loop in
             later.attach(to: loop)
             let handle = loop.handle
@@ -37,7 +37,7 @@ import Testing
         #expect(runs.value == 2)
     }
 
-    @Test func `what is asked for by another thread is done on the loop`() throws {
+    @Test func `an action requested by another thread runs on the loop`() throws {
         try onLoop { loop in
             let handle = loop.handle
             later.attach(to: loop)

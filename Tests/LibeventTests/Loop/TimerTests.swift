@@ -4,7 +4,7 @@ import LoopTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct TimerTests {
-    @Test func `timers run in the order of their delays and once`() throws {
+    @Test func `timers run once, in the order of their delays`() throws {
         try onLoop { loop in
             var order: [Int] = []
             // From one callback: all three count from the same moment.
@@ -21,7 +21,7 @@ import Testing
         }
     }
 
-    @Test func `a cancelled timer does not run and lets go of its action`() throws {
+    @Test func `a cancelled timer does not run and releases its action`() throws {
         try onLoop { loop in
             var held: Canary? = Canary()
             weak let canary = held
@@ -37,7 +37,7 @@ import Testing
         }
     }
 
-    @Test func `a repeating timer runs until it is cancelled by itself`() throws {
+    @Test func `a repeating timer runs until its action cancels it`() throws {
         try onLoop { loop in
             var count = 0
             var timer: Timer?
@@ -51,7 +51,7 @@ import Testing
         }
     }
 
-    @Test func `a pending timer dies with its loop`() throws {
+    @Test func `a pending timer is released with its loop`() throws {
         weak var canary: Canary?
         do {
             let loop = try EventLoop()

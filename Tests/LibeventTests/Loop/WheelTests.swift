@@ -21,7 +21,7 @@ import Testing
             // (due at, fires at): one turn is 8 ticks
             (1, 1), (7, 7), (8, 8), (9, 9), (17, 17), (1000, 1000), (0, 1), (-5, 1),
         ] as [(Int64, Int64)])
-    func `an entry fires at its tick, however many turns away`(due: Int64, at: Int64) {
+    func `an entry fires at its tick, however many revolutions away`(due: Int64, at: Int64) {
         var wheel = Wheel<String>(ringCount: 8)
         _ = wheel.insert("x", at: due)
         for tick in 1..<at { #expect(fire(&wheel, upTo: tick).isEmpty) }
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test(arguments: [1, 5, 8, 9, 64, 1_000_000] as [Int64])
-    func `after a long hold-up everything due fires and nothing else`(held: Int64) {
+    func `after a long delay, all due entries fire and no others`(held: Int64) {
         var wheel = Wheel<String>(ringCount: 8)
         let ticks: [Int64] = [1, 2, 5, 8, 9, 16, 63, 64, 65, 1_000_001]
         for tick in ticks { _ = wheel.insert("\(tick)", at: tick) }
@@ -38,7 +38,7 @@ import Testing
         #expect(wheel.count == ticks.count { $0 > held })
     }
 
-    @Test func `a removed entry does not fire, also not when it was already collected`() {
+    @Test func `a removed entry does not fire, even if already collected`() {
         var wheel = Wheel<String>(ringCount: 8)
         let first = wheel.insert("first", at: 3)
         let second = wheel.insert("second", at: 3)
@@ -51,7 +51,7 @@ import Testing
         #expect(wheel.nextDue() == nil)
     }
 
-    @Test func `a stale name names nothing when its place is used again`() {
+    @Test func `a stale token is invalid when its place is reused`() {
         var wheel = Wheel<String>(ringCount: 8)
         let old = wheel.insert("old", at: 3)
         wheel.remove(old)
@@ -64,7 +64,7 @@ import Testing
         #expect(fire(&wheel, upTo: 4) == ["new"])
     }
 
-    @Test func `a moved entry fires at its new tick only, also when moved while firing`() {
+    @Test func `a moved entry fires only at its new tick, even if moved while firing`() {
         var wheel = Wheel<String>(ringCount: 8)
         let deadline = wheel.insert("x", at: 2)
         wheel.move(deadline, to: 20)
@@ -78,7 +78,7 @@ import Testing
         #expect(fire(&wheel, upTo: 21) == ["x"])
     }
 
-    @Test func `thousands of random entries fire exactly as a sorted list says`() {
+    @Test func `thousands of random entries fire in the order of a sorted list`() {
         var generator = SystemRandomNumberGenerator()
         var wheel = Wheel<Int>(ringCount: 64)
         var expected: [Int: Int64] = [:]

@@ -86,17 +86,17 @@ import Testing
             ("a.localhost", .ipv6, .success([.ipv6(.loopback, port: 80)])),
             ("", .any, .failure(.badName)),
         ] as [(String, Resolver.Family, Result<[SocketAddress], ResolveError>)])
-    func `addresses and localhost need no server`(
+    func `addresses and localhost need no name server`(
         host: String, family: Resolver.Family, expected: Result<[SocketAddress], ResolveError>
     ) throws {
         #expect(try answer(host, family: family) == expected)
     }
 
-    @Test func `a name with a zero byte is no name`() throws {
+    @Test func `a name with a zero byte is refused`() throws {
         #expect(try answer("a\0b") == .failure(.badName))
     }
 
-    @Test func `the hosts file is honoured`() throws {
+    @Test func `the hosts file is used`() throws {
         var settings = Resolver.Settings()
         let text =
             "# of origin.test\r\n192.0.2.7\tother.test  Origin.TEST # 192.0.2.9 x\r\n\n"
@@ -111,7 +111,7 @@ import Testing
                 == .success([.ipv6(IPv6Address(high: 0x2001_0db8 << 32, low: 7), port: 80)]))
     }
 
-    @Test func `the hosts file is read again when told, and who asked before gets an answer`() throws {
+    @Test func `the hosts file is read again on request, and earlier questions are answered`() throws {
         var settings = Resolver.Settings()
         settings.hosts = file("hosts-again", "192.0.2.7 origin.test\n")
         settings.resolvConf = "/nowhere/resolv.conf"
@@ -129,7 +129,7 @@ import Testing
         #expect(answers == [7, 8].map { .success([.ipv4(IPv4Address(192, 0, 2, $0), port: 80)]) })
     }
 
-    @Test func `resolv.conf is read again when told, and who asked before is answered by whom it asked`() throws {
+    @Test func `resolver settings are read again on request, and earlier questions keep their server`() throws {
         let (old, new) = (try Self.server(), try Self.server(answering: 2))
         var settings = Resolver.Settings()
         settings.hosts = "/nowhere/hosts"
@@ -152,7 +152,7 @@ import Testing
         new.stop()
     }
 
-    @Test func `without resolv.conf and without a server the question still ends`() throws {
+    @Test func `a question without configuration and server still ends`() throws {
         var settings = Resolver.Settings()
         settings.resolvConf = "/nowhere/resolv.conf"
         settings.hosts = "/nowhere/hosts"
@@ -163,7 +163,7 @@ import Testing
         }
     }
 
-    @Test func `a server's addresses come with the port, and its refusal as not found`() throws {
+    @Test func `a name server's addresses come with the port, and an unknown name is not found`() throws {
         let server = try Self.server()
         let settings = self.settings(server)
         #expect(try answer("origin.test", settings) == .success([Self.address(1)]))
@@ -171,7 +171,7 @@ import Testing
         server.stop()
     }
 
-    @Test func `a name that is there without an address of the wanted family is not found either`() throws {
+    @Test func `a name without an address of the requested family is not found`() throws {
         let server = try Self.server()
         let settings = self.settings(server)
         #expect(try answer("origin.test", family: .ipv6, settings) == .failure(.notFound))
@@ -180,20 +180,20 @@ import Testing
     }
 
     @Test(arguments: ["refused.test", "failed.test"])
-    func `a server that refuses or fails is told from one that does not know the name`(name: String) throws {
+    func `a name server that refuses or fails is distinguished from an unknown name`(name: String) throws {
         let server = try Self.server()
         #expect(try answer(name, settings(server)) == .failure(.serverFailed))
         server.stop()
     }
 
-    @Test func `so is one where nobody listens`() throws {
+    @Test func `a missing name server is distinguished from an unknown name`() throws {
         let server = try Self.server()
         let settings = self.settings(server)
         server.stop()
         #expect(try answer("origin.test", settings) == .failure(.serverFailed))
     }
 
-    @Test func `a server that never answers for IPv6 holds up nothing for long`() throws {
+    @Test func `a name server that never answers for IPv6 delays an answer only briefly`() throws {
         let server = try Self.server()
         var settings = self.settings(server)
         settings.timeout = 2000 * millisecond
@@ -201,8 +201,7 @@ import Testing
         server.stop()
     }
 
-    @Test func `the addresses of one family are used when the settings' time ends before the other's are there`() throws
-    {
+    @Test func `the addresses of one family are used if the other's are missing at the timeout`() throws {
         let server = try Self.server()
         var settings = self.settings(server)
         settings.timeout = 150 * millisecond
@@ -210,7 +209,7 @@ import Testing
         server.stop()
     }
 
-    @Test func `a silent server is given up after the settings' time`() throws {
+    @Test func `a silent name server is given up after the timeout`() throws {
         let server = try Self.server()
         var settings = self.settings(server)
         settings.timeout = 50 * millisecond
@@ -218,7 +217,7 @@ import Testing
         server.stop()
     }
 
-    @Test func `an answer that is truncated is asked for again over TCP`() throws {
+    @Test func `a truncated answer is requested again over TCP`() throws {
         let addresses = (1...41).map { Self.address($0) }
         let server = try NameServer(largestDatagram: 512) { _ in .addresses(addresses) }
         #expect(try answer("large.test", settings(server)) == .success(addresses))
@@ -227,7 +226,7 @@ import Testing
         server.stop()
     }
 
-    @Test func `with EDNS that is not necessary`() throws {
+    @Test func `an answer that EDNS has room for is not requested over TCP`() throws {
         let addresses = (1...41).map { Self.address($0) }
         let server = try NameServer { _ in .addresses(addresses) }
         #expect(try answer("large.test", settings(server)) == .success(addresses))
@@ -235,7 +234,7 @@ import Testing
         server.stop()
     }
 
-    @Test func `no more addresses are used than there is sense in`() throws {
+    @Test func `the number of addresses that are used is limited`() throws {
         let many = (0..<1000).map { SocketAddress.ipv4(IPv4Address(10, 0, UInt8($0 >> 8), UInt8($0 & 255)), port: 80) }
         let server = try NameServer { _ in .addresses(many) }
         #expect(try answer("huge.test", settings(server)) == .success(Array(many.prefix(256))))
@@ -246,7 +245,7 @@ import Testing
         arguments: [
             (60, nil, 60), (60, 5, 5), (5, 60, 5), (0, nil, 0), (UInt32.max, nil, 0),
         ] as [(UInt32, UInt32?, Int64)])
-    func `an answer tells how long it holds, and an alias no longer than it does itself`(
+    func `an answer has its time to live, or the shorter one of its alias`(
         seconds: UInt32, ofAlias: UInt32?, expected: Int64
     ) throws {
         let server = try NameServer { _ in
@@ -257,7 +256,7 @@ import Testing
         server.stop()
     }
 
-    @Test func `both families come in turn, and the shorter time counts`() throws {
+    @Test func `addresses of both families alternate, and the shorter time to live counts`() throws {
         let server = try NameServer { question in
             .addresses(
                 [Self.address(1), Self.address6(1), Self.address(2), Self.address6(2), Self.address(3)],
@@ -269,7 +268,7 @@ import Testing
         server.stop()
     }
 
-    @Test func `domains of the search list are appended, and both families are of one name`() throws {
+    @Test func `search domains are appended, and both families belong to one name`() throws {
         let server = try NameServer { question in
             switch (question.name, question.isIPv6) {
             case ("app.b.test", false): .addresses([Self.address(1)])
@@ -284,7 +283,7 @@ import Testing
         server.stop()
     }
 
-    @Test func `a name with enough dots, or one at its end, is asked for as it is`() throws {
+    @Test func `a name with enough dots, or with one at its end, is resolved unchanged`() throws {
         let server = try Self.server()
         let settings = self.settings(server, lines: "search a.test\n")
         #expect(try answer("origin.test", settings) == .success([Self.address(1)]))
@@ -294,7 +293,7 @@ import Testing
         server.stop()
     }
 
-    @Test func `where the first server is silent the next one is asked, and first from then on`() throws {
+    @Test func `after a silent first name server the next one is asked, and comes first from then on`() throws {
         let (silent, other) = (try NameServer { _ in .silence }, try Self.server())
         var settings = self.settings(silent, other)
         settings.timeout = 600 * millisecond
@@ -336,7 +335,7 @@ import Testing
         server.stop()
     }
 
-    @Test func `a loop that ends under a question leaves nothing behind`() throws {
+    @Test func `a loop that ends during a question leaves nothing behind`() throws {
         weak var gone: EventLoop?
         let server = try Self.server()
         let settings = self.settings(server)

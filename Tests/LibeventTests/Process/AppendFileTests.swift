@@ -19,7 +19,7 @@ import Testing
     }
 
     @Test
-    func `a reader that is slow gets what it takes within a second, and one that is stuck is not waited for again`()
+    func `a slow reader has a second for each write, and a stuck one is not waited for again`()
         throws
     {
         let (path, reader) = fifo("slow")
@@ -53,7 +53,7 @@ import Testing
         #expect(stuck.written == 0 && .now - again < .milliseconds(900))
     }
 
-    @Test func `a FIFO without a reader takes nothing and is opened when it has one`() throws {
+    @Test func `a FIFO without a reader takes nothing, and is opened when a reader comes`() throws {
         let (path, reader) = fifo("reader")
         defer { unsafe unlink(path) }
         close(reader)

@@ -10,7 +10,7 @@ import Testing
         #expect(try raiseFileDescriptorLimit() == limit)
     }
 
-    @Test func `the kernel's table has room for what was asked, and for no more than the limit`() throws {
+    @Test func `the kernel's table grows to the requested size, and no further than the limit`() throws {
         let limit = try raiseFileDescriptorLimit()
         // No test opens as many: only this makes the table so large.
         let count = min(limit, 15_000)

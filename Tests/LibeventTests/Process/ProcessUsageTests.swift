@@ -4,7 +4,7 @@ import Synchronization
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct ProcessUsageTests {
-    @Test func `each figure is one that a running process can have`() throws {
+    @Test func `each figure is possible for a running process`() throws {
         let before = ProcessUsage()
         #expect(before.residentBytes > 1 << 20)
         #expect(before.openDescriptors >= 3 && before.openDescriptors <= before.descriptorLimit)
@@ -14,7 +14,7 @@ import Testing
         #expect(ProcessUsage().processorTime > before.processorTime)
     }
 
-    @Test func `a thread's time is its own`() throws {
+    @Test func `the processor time of a thread is its own`() throws {
         let times = Mutex<[UInt64]>([])
         let thread = try LoopThread(name: "busy") { _ in
             let begin = ProcessUsage.processorTimeOfThisThread

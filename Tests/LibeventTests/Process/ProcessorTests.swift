@@ -36,7 +36,7 @@ import Testing
     ]
 
     @Test(arguments: groups)
-    func `the quota of a control group is found, by either version`(
+    func `the quota of a control group is found in either version`(
         what: String, files: [String: String], quota: Double?
     ) {
         #expect(ControlGroups { files[$0] }.processorQuota == quota)
@@ -45,11 +45,11 @@ import Testing
     @Test(
         arguments: [(8, nil, 8), (8, 1.5, 2), (8, 0.2, 1), (2, 16, 2), (2, 1e300, 2), (0, nil, 1)]
             as [(Int, Double?, Int)])
-    func `a quota is rounded up, and never gives more than there are`(allowed: Int, quota: Double?, count: Int) {
+    func `a quota is rounded up, and never exceeds the permitted processors`(allowed: Int, quota: Double?, count: Int) {
         #expect(processorCount(allowed: allowed, quota: quota) == count)
     }
 
-    @Test func `groups are told from the inside out`() {
+    @Test func `control groups are listed from the inside out`() {
         let groups = ControlGroups { ["/proc/self/cgroup": "0::/a/b\n", "/sys/fs/cgroup/a/memory.max": "max"][$0] }
         #expect(groups.unified.map(\.name) == ["/a/b", "/a", "/"])
         #expect(groups.unified.map { $0.text(of: "memory.max") } == [nil, "max", nil])

@@ -6,7 +6,7 @@ import Testing
 
 /// Many sockets that are closed at the same time.
 @Suite(.timeLimit(.minutes(1))) struct ClosingTests {
-    @Test func `the first are closed at once, the rest in the next iterations, in their order`() throws {
+    @Test func `the first sockets are closed at once, the rest in the next iterations, in order`() throws {
         try onLoop { loop in
             // Fewer than libevent hears of at a time.
             let pairs = (0..<20).map { _ in socketPair(on: loop) }
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func `who asks something while many leave does not wait for all of them`() throws {
+    @Test func `a request that arrives while many clients leave does not wait for all of them`() throws {
         try onLoop { loop in
             let (asking, answering) = socketPair(on: loop)
             let pairs = (0..<100).map { _ in socketPair(on: loop) }
@@ -93,7 +93,7 @@ import Testing
         }
     }
 
-    @Test func `who waits to be closed is closed, however many come and go meanwhile`() throws {
+    @Test func `a socket that waits to be closed is closed, however many come and go meanwhile`() throws {
         try onLoop { loop in
             let pairs = (0..<20).map { _ in socketPair(on: loop) }
             var ended = 0
@@ -124,7 +124,7 @@ import Testing
         }
     }
 
-    @Test func `descriptors do not grow by connections that come and go`() throws {
+    @Test func `connections that come and go use no higher descriptors`() throws {
         try onLoop { loop in
             var rounds = 0
             var numbers: [Int32] = []
@@ -148,7 +148,7 @@ import Testing
         }
     }
 
-    @Test func `nothing stays open when the loop stops, and a closed socket is closed for its peer`() throws {
+    @Test func `no socket stays open when the loop stops, and the peer of a closed socket sees the end`() throws {
         try onLoop { loop in
             let pairs = (0..<40).map { _ in socketPair(on: loop) }
             loop.atIterationEnd {

@@ -13,7 +13,7 @@ import Testing
     }
 
     @Test(arguments: places)
-    func `a connection is accepted and knows both ends`(address: SocketAddress) throws {
+    func `a connection is accepted and has the addresses of both ends`(address: SocketAddress) throws {
         try onLoop { loop in
             var accepted: TestSocket?
             var peer: SocketAddress?
@@ -32,7 +32,7 @@ import Testing
         }
     }
 
-    @Test func `an address in use is refused by that name`() throws {
+    @Test func `an address in use is refused with that reason`() throws {
         let loop = try EventLoop()
         let first = try Listener(anyPort, on: loop) { _, _ in }
         let error = #expect(throws: ListenError.self) { try Listener(first.localAddress, on: loop) { _, _ in } }
@@ -42,7 +42,7 @@ import Testing
         #expect(throws: ListenError.self) { try Listener.probe(first.localAddress) }
     }
 
-    @Test func `several loops share a port, but a probe notices that it is taken`() throws {
+    @Test func `several loops share a port, but a probe finds the port taken`() throws {
         let loop = try EventLoop()
         var settings = Listener.Settings()
         settings.sharesPort = true
@@ -61,14 +61,14 @@ import Testing
             (.ipv4(IPv4Address(192, 0, 2, 1), port: 0), .addressUnavailable),
             (.unix(path: "/nowhere/at/all.sock"), .addressUnavailable),
         ] as [(SocketAddress, ListenError.Reason)])
-    func `an address that cannot be is refused by that name`(address: SocketAddress, reason: ListenError.Reason) throws
+    func `an impossible address is refused with that reason`(address: SocketAddress, reason: ListenError.Reason) throws
     {
         let loop = try EventLoop()
         let error = #expect(throws: ListenError.self) { try Listener(address, on: loop) { _, _ in } }
         #expect(error?.reason == reason)
     }
 
-    @Test func `a path left over by a dead program is taken, a living one's is not`() throws {
+    @Test func `a path left by a dead program is taken over, that of a living one is not`() throws {
         let loop = try EventLoop()
         let path = temporaryPath("left-over")
         let address = SocketAddress.unix(path: path)
@@ -93,7 +93,7 @@ import Testing
     }
 
     @Test(arguments: ["a file", "a link to a file", "a FIFO"])
-    func `what stands at a unix socket's path and is none stays`(what: String) throws {
+    func `a file at the path of a Unix socket that is no socket is kept`(what: String) throws {
         let loop = try EventLoop()
         let path = temporaryPath("precious"), real = temporaryPath("real")
         defer {
@@ -113,7 +113,7 @@ import Testing
         #expect(unsafe lstat(path, &status) == 0)
     }
 
-    @Test func `what took the place of a unix socket stays when that is closed`() throws {
+    @Test func `a file that replaced a Unix socket is kept when the socket is closed`() throws {
         let loop = try EventLoop()
         let path = temporaryPath("replaced")
         let listener = try Listener(.unix(path: path), on: loop) { _, _ in }
@@ -124,7 +124,7 @@ import Testing
         #expect(unsafe access(path, F_OK) == 0)
     }
 
-    @Test func `the listeners of a unix socket share it, and the last one takes its path along`() throws {
+    @Test func `the listeners of a Unix socket share it, and the last one removes the path`() throws {
         try onLoop { loop in
             let path = temporaryPath("shared")
             var target: ListenTarget? = try ListenTarget(.unix(path: path))
@@ -149,7 +149,7 @@ import Testing
         }
     }
 
-    @Test func `a connection nobody keeps is closed`() throws {
+    @Test func `a connection without an owner is closed`() throws {
         try onLoop { loop in
             var number: Int32 = -1
             let listener = try Listener(anyPort, on: loop) { connection, _ in number = connection.rawValue }
@@ -163,7 +163,7 @@ import Testing
         }
     }
 
-    @Test func `a listener out of descriptors waits, tells, and goes on when there are some`() async {
+    @Test func `a listener without descriptors waits, reports, and goes on when some are free`() async {
         // The limit is the whole process's: this needs one of its own.
         await #expect(processExitsWith: .success) {
             var reports: [SystemError] = []

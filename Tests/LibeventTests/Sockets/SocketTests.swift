@@ -5,7 +5,7 @@ import LoopTesting
 import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct SocketTests {
-    @Test func `what is written arrives, and the end after it`() throws {
+    @Test func `written bytes arrive, and the end after them`() throws {
         try onLoop { loop in
             let (left, right) = socketPair(on: loop)
             let text = ByteSlice("hello, ")
@@ -27,7 +27,7 @@ import Testing
         }
     }
 
-    @Test func `a peer that sends no more is told apart from one that has gone`() throws {
+    @Test func `a peer that has shut its sending side is distinguished from one that has gone`() throws {
         try onLoop { loop in
             let (near, far) = socketPair(on: loop)
             var told = 0
@@ -57,7 +57,7 @@ import Testing
         }
     }
 
-    @Test func `who waits for room to write watches for nothing else`() throws {
+    @Test func `a socket that waits to write watches for no other event`() throws {
         try onLoop { loop in
             let (near, far) = socketPair(on: loop, isNarrow: true)
             try far.shutdownWrite()
@@ -78,7 +78,7 @@ import Testing
         }
     }
 
-    @Test func `the end of an iteration comes once all that is ready has been read, and is not waited for`() throws {
+    @Test func `the end of an iteration comes after all ready sockets were read, and is not delayed`() throws {
         try onLoop { loop in
             let pairs = [socketPair(on: loop), socketPair(on: loop)]
             let text = ByteSlice("x")
@@ -176,7 +176,7 @@ import Testing
         }
     }
 
-    @Test func `once told, the kernel takes little of what nobody reads on the loopback`() throws {
+    @Test func `the kernel buffers little of a limited socket's unread bytes on the loopback`() throws {
         try onLoop { loop in
             var server: TestSocket?
             let listener = try Listener(anyPort, on: loop) { connection, _ in
@@ -195,7 +195,7 @@ import Testing
         }
     }
 
-    @Test func `writing to a peer that went away is a result, not a signal`() throws {
+    @Test func `writing to a peer that has gone is a result, not a signal`() throws {
         try onLoop { loop in
             let (left, right) = socketPair(on: loop)
             right.close()
@@ -238,7 +238,7 @@ import Testing
         }
     }
 
-    @Test func `a socket let go of inside its callback lives until that returns, then closes`() throws {
+    @Test func `a socket released inside its callback lives until the callback returns, and then closes`() throws {
         try onLoop { loop in
             var events: [String] = []
             var (left, right) = socketPair(on: loop) as (TestSocket?, TestSocket)
@@ -261,7 +261,7 @@ import Testing
         }
     }
 
-    @Test func `a reset is seen as a failure and a close as an end`() throws {
+    @Test func `a reset is reported as a failure, and a close as an end`() throws {
         try onLoop { loop in
             var server: [TestSocket] = []
             let listener = try Listener(anyPort, on: loop) { connection, _ in
@@ -302,7 +302,7 @@ import Testing
         }
     }
 
-    @Test func `connecting where nobody listens is refused`() throws {
+    @Test func `connecting to a port without a listener is refused`() throws {
         try onLoop { loop in
             // A port that was free a moment ago.
             let listener = try Listener(anyPort, on: loop) { _, _ in }
@@ -320,7 +320,7 @@ import Testing
         }
     }
 
-    @Test func `connecting to a path that is not there fails at once`() throws {
+    @Test func `connecting to a missing path fails at once`() throws {
         let loop = try EventLoop()
         #expect(throws: SystemError(.connect, code: ENOENT)) {
             try TestSocket(connectingTo: .unix(path: temporaryPath("nowhere")), on: loop)

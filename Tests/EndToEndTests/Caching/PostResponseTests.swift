@@ -2,10 +2,10 @@ import Testing
 
 /// Answers to POST that are stored for GET (RFC 9110 §9.3.3), while others are at work on the same resource. What is
 /// stored and what is not stands in `Conformance.Storing.methods`.
-@Suite(.scenario) struct PostAnswerTests {
+@Suite(.scenario) struct PostResponseTests {
     private static let fresh = "Cache-Control: max-age=100"
 
-    @Test func `POSTs at the same time are forwarded one by one`() throws {
+    @Test func `simultaneous POSTs are all forwarded`() throws {
         try scenario(.storesPostAnswers) { origin, proxy in
             let gate = Gate()
             origin.on("/p") { _ in [.gate(gate), .answer(200, Self.fresh, "Content-Location: /p", body: "made")] }
@@ -17,7 +17,7 @@ import Testing
         }
     }
 
-    @Test func `nobody joins a POST whose answer will be stored`() throws {
+    @Test func `a POST whose response will be stored takes no joiner`() throws {
         try scenario(.storesPostAnswers) { origin, proxy in
             let gate = Gate()
             origin.on("/p") { request in
@@ -41,7 +41,7 @@ import Testing
         }
     }
 
-    @Test func `an answer that another unsafe request overtook is not stored`() throws {
+    @Test func `a response that another unsafe request overtook is not stored`() throws {
         try scenario(.storesPostAnswers) { origin, proxy in
             let gate = Gate()
             origin.on("/p") { request in
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func `the answer to what a field calls another method goes to nobody else`() throws {
+    @Test func `a response to a method override is not shared`() throws {
         try scenario(.storesPostAnswers) { origin, proxy in
             origin.on("/p") {
                 [.answer(200, Self.fresh, "Content-Location: /p", body: $0["x-http-method-override"] ?? $0.method)]

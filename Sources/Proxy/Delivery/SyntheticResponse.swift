@@ -4,7 +4,7 @@ import Upstream
 
 /// A response made by the proxy itself rather than by an origin: a status, and its reason in plain text. Code that
 /// refuses a request throws it.
-struct OwnAnswer: Error {
+struct SyntheticResponse: Error {
     let status: Status
     /// One sentence.
     let explanation: StaticString
@@ -21,8 +21,8 @@ struct OwnAnswer: Error {
 
     init(_ error: UpstreamError) { self.init(error.status, error.explanation) }
 
-    static let overloaded = OwnAnswer(.serviceUnavailable, "The proxy is overloaded; try again in a moment.")
-    static let contentTooLarge = OwnAnswer(.contentTooLarge, "The request's content is too large.")
+    static let overloaded = SyntheticResponse(.serviceUnavailable, "The proxy is overloaded; try again in a moment.")
+    static let contentTooLarge = SyntheticResponse(.contentTooLarge, "The request's content is too large.")
 }
 
 extension UpstreamError {

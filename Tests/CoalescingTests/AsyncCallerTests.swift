@@ -3,7 +3,7 @@ import Testing
 @testable import Coalescing
 
 /// The same for callers that `await`.
-struct AsyncFaceTests {
+struct AsyncCallerTests {
     let manager = OperationQueueManager<String>()
 
     /// Waits until `count` wait for the operation under "a", which executes, without sleeping: the tasks get there by themselves.
@@ -18,7 +18,7 @@ struct AsyncFaceTests {
         }
     }
 
-    @Test func `many await one execution`() async throws {
+    @Test func `many tasks await one execution`() async throws {
         let tasks = (0..<10).map { _ in Task { try await manager.value(for: "a") { ManualOperation() } } }
         let operation = await waiters(10)
         operation.finish(.success(7))
@@ -26,7 +26,7 @@ struct AsyncFaceTests {
         #expect(operation.calls.entries == ["execute"])
     }
 
-    @Test func `a cancelled task leaves, the others go on`() async throws {
+    @Test func `a cancelled task leaves, and the others get the value`() async throws {
         let staying = Task { try await manager.value(for: "a") { ManualOperation() } }
         let leaving = Task { try await manager.value(for: "a") { ManualOperation() } }
         let operation = await waiters(2)
@@ -38,7 +38,9 @@ struct AsyncFaceTests {
     }
 
     @Test(arguments: [LastLeavePolicy.goOn, .cancel])
-    func `the operation says whether it goes on when the only task is cancelled`(policy: LastLeavePolicy) async {
+    func `when the only task is cancelled, the policy decides whether the operation goes on`(policy: LastLeavePolicy)
+        async
+    {
         let task = Task {
             try await manager.value(for: "a") {
                 let operation = ManualOperation()
@@ -54,7 +56,7 @@ struct AsyncFaceTests {
         #expect(manager.snapshot.inFlight == 0)
     }
 
-    @Test func `a task cancelled beforehand asks for nothing`() async {
+    @Test func `a task cancelled beforehand starts no operation`() async {
         let task = Task {
             while !Task.isCancelled { await Task.yield() }
             return try await manager.value(for: "a") { ManualOperation() }
@@ -64,13 +66,13 @@ struct AsyncFaceTests {
         #expect(manager.snapshot.started == 0)
     }
 
-    @Test func `the error is thrown`() async {
+    @Test func `an error of the operation is thrown to the task`() async {
         let task = Task { try await manager.value(for: "a") { ManualOperation() } }
         await waiters(1).finish(.failure(Broken()))
         await #expect(throws: OperationError.self) { try await task.value }
     }
 
-    @Test func `a refusal is thrown`() async {
+    @Test func `a refusal is thrown to the task`() async {
         let operation = ManualOperation()
         operation.waiterLimit = 0
         _ = manager.enqueue("a", waiter: nil) { operation }
@@ -78,7 +80,7 @@ struct AsyncFaceTests {
         operation.cancel()
     }
 
-    @Test func `work given as a closure runs once, and is cancelled with the last who waits`() async throws {
+    @Test func `work given as a closure runs once, and is cancelled when the last task leaves`() async throws {
         let began = Log<Int>()
         let stopped = Log<Bool>()
         let tasks = (0..<3).map { _ in

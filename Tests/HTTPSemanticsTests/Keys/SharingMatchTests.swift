@@ -3,12 +3,12 @@ import HTTPSemantics
 import Testing
 
 /// Which requests get one response between them where its origin says nothing of reuse.
-struct LikenessTests {
+struct SharingMatchTests {
     struct Case: Sendable, CustomTestStringConvertible {
-        let what: String, one: String, other: String, areAlike: Bool
+        let what: String, one: String, other: String, matchForSharing: Bool
 
-        init(_ what: String, _ one: String, _ other: String, _ areAlike: Bool) {
-            (self.what, self.one, self.other, self.areAlike) = (what, one, other, areAlike)
+        init(_ what: String, _ one: String, _ other: String, _ matchForSharing: Bool) {
+            (self.what, self.one, self.other, self.matchForSharing) = (what, one, other, matchForSharing)
         }
 
         var testDescription: String { what }
@@ -77,43 +77,44 @@ struct LikenessTests {
         + indifferent.map { Case("\($0) in one", "\($0): a", "", true) }
 
     /// A key says the same as the comparison.
-    @Test(arguments: all) func `requests are alike in all that an origin may go by`(row: Case) {
+    @Test(arguments: all) func `requests match for sharing if all fields that an origin may use are equal`(row: Case) {
         let (one, other) = (head(row.one), head(row.other))
-        let areAlike = [Self.areAlike(one, other), Self.areAlike(other, one)]
-        #expect(areAlike == [row.areAlike, row.areAlike])
+        let matchForSharing = [Self.matchForSharing(one, other), Self.matchForSharing(other, one)]
+        #expect(matchForSharing == [row.matchForSharing, row.matchForSharing])
         let (own, others) = (key(one), key(other))
-        #expect((own == others) == row.areAlike)
+        #expect((own == others) == row.matchForSharing)
     }
 
-    private static func areAlike(_ one: HeadBlock, _ other: HeadBlock, _ policy: CachingPolicy = .init()) -> Bool {
-        policy.areAlike(one.view, other.view)
+    private static func matchForSharing(_ one: HeadBlock, _ other: HeadBlock, _ policy: CachingPolicy = .init()) -> Bool
+    {
+        policy.matchForSharing(one.view, other.view)
     }
 
     private func key(_ fields: HeadBlock, under rule: VaryRule = .none) -> VariantKey? {
         VariantKey(fields.view, under: rule, tellingApartBy: CachingPolicy())
     }
 
-    @Test func `where nothing tells there is no key of its own`() {
+    @Test func `a request without distinguishing fields has no separate key`() {
         #expect(key(head("Host: a\nUser-Agent: b")) == nil)
     }
 
-    @Test func `what Vary names is part of it`() throws {
+    @Test func `the fields that Vary names are part of the separate key`() throws {
         let rule = try #require(VariantTests.rule("Vary: User-Agent"))
         let (one, other) = (head("X-A: 1\nUser-Agent: a"), head("X-A: 1\nUser-Agent: b"))
         #expect(key(one, under: rule) != key(other, under: rule))
         #expect(key(one, under: rule) == key(one, under: rule))
     }
 
-    @Test func `fields that go no further do not tell, if nobody sends others`() {
+    @Test func `a field that is not forwarded does not distinguish requests`() {
         var policy = CachingPolicy()
         let (one, other) = (head("X-Forwarded-User: a"), head("X-Forwarded-User: b"))
-        let areAlike = Self.areAlike(one, other, policy)
-        #expect(areAlike)
+        let matchForSharing = Self.matchForSharing(one, other, policy)
+        #expect(matchForSharing)
         policy.writesForwarded = false
-        let areAlikeNow = Self.areAlike(one, other, policy)
+        let areAlikeNow = Self.matchForSharing(one, other, policy)
         #expect(!areAlikeNow)
         let (first, second) = (head("X-Real-IP: 1.2.3.4"), head("X-Real-IP: 1.2.3.5"))
-        let addressesAreAlike = Self.areAlike(first, second, policy)
+        let addressesAreAlike = Self.matchForSharing(first, second, policy)
         #expect(addressesAreAlike)
     }
 
@@ -121,9 +122,9 @@ struct LikenessTests {
         ("Accept: a\nAccept-Language: b\nAccept-Encoding: gzip\nUser-Agent: c", false), ("Cookie: a=b", true),
         ("X-Api-Key: a", true), ("X-Requested-With: a", true), ("Origin: a", true),
     ])
-    func `what most visitors share is not peculiar`(fields: String, isPeculiar: Bool) {
+    func `a field that most visitors share does not personalize a request`(fields: String, isPersonalized: Bool) {
         let fields = head(fields)
-        let found = CachingPolicy().isPeculiar(fields.view)
-        #expect(found == isPeculiar)
+        let found = CachingPolicy().isPersonalized(fields.view)
+        #expect(found == isPersonalized)
     }
 }

@@ -1,10 +1,10 @@
 import Testing
 
 /// What has no lifetime is shared only among requests that are alike: its origin may have gone by any field, though it
-/// does not say so. What holds for cookies, too, is in `OwnPageTests`.
-@Suite(.scenario) struct UnlikeRequestTests {
+/// does not say so. What holds for cookies, too, is in `PersonalPageTests`.
+@Suite(.scenario) struct DifferingRequestTests {
     @Test(arguments: ["User-Agent", "Referer", "X-Request-ID", "Sec-CH-UA", "X-Forwarded-For", "traceparent"])
-    func `a crowd of browsers shares one fetch, whatever they say of themselves`(_ field: String) throws {
+    func `different browsers share one fetch, whatever their User-Agent`(_ field: String) throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/page") { _ in [.gate(gate), .answer(200, body: "for all")] }
@@ -18,7 +18,7 @@ import Testing
         }
     }
 
-    @Test func `a coding without Vary does not reach who takes none`() throws {
+    @Test func `a coded response without Vary does not reach a client that accepts no coding`() throws {
         try scenario { origin, proxy in
             let (first, others) = (Gate(), Gate())
             origin.on("/page") { request in
@@ -39,7 +39,7 @@ import Testing
         }
     }
 
-    @Test func `an interim answer to a field of one's own goes to nobody else`() throws {
+    @Test func `an interim response to a client's own field goes to no other`() throws {
         let teller = Teller.field("X-Api-Key")
         try scenario { origin, proxy in
             let (hints, head) = (Gate(), Gate())

@@ -3,7 +3,7 @@ import Testing
 @testable import Coalescing
 
 /// One waiter that stands for all callers of one queue, who take the same.
-struct SharedSeatTests {
+struct SharedSubscriptionTests {
     let log = Log<Outcome>()
     let queue = ManualQueue()
     let operation = ManualOperation()
@@ -19,7 +19,7 @@ struct SharedSeatTests {
         }
     }
 
-    @Test func `those who share a seat are called back once, and each of them counts`() throws {
+    @Test func `waiters that share a subscription are called once, and each counts`() throws {
         let tokens = try (0..<3).map { _ in try #require(join().token) }
         #expect(Set(tokens).count == 1)
         #expect(operation.waiterCount == 3)
@@ -45,7 +45,7 @@ struct SharedSeatTests {
         #expect(operation.waiterCount == 5)
     }
 
-    @Test func `the seat is given up when the last of them leaves`() throws {
+    @Test func `a subscription ends when its last waiter leaves`() throws {
         operation.start()
         operation.lastLeavePolicy = .cancel
         let token = try #require(join().token)
@@ -74,7 +74,7 @@ struct SharedSeatTests {
         #expect(operation.waiterCount == 3 && operation.value == 5)
     }
 
-    @Test func `a seat lets nobody in where the operation does not`() throws {
+    @Test func `a subscription takes no waiter where the operation takes none`() throws {
         operation.waiterLimit = 3
         let token = try #require(join().token)
         for _ in 0..<2 { #expect(join().token == token) }
@@ -100,7 +100,7 @@ struct SharedSeatTests {
         #expect(operation.waiterCount == 1 && other.waiterCount == 1)
     }
 
-    @Test func `all of a seat are released together`() throws {
+    @Test func `all waiters of a subscription are released together`() throws {
         let token = try #require(join(onlyAbove: 10).token)
         _ = join()
         _ = operation.join(.logging(to: log, on: queue))
@@ -111,7 +111,7 @@ struct SharedSeatTests {
         #expect(!operation.leave(token))
     }
 
-    @Test func `nobody is left when it ends`() throws {
+    @Test func `a subscription has no waiters after the end of the operation`() throws {
         let token = try #require(join().token)
         _ = join()
         operation.start()
@@ -157,7 +157,7 @@ struct SharedSeatTests {
         #expect(operation.phase == .cancelled && manager.snapshot.inFlight == 0)
     }
 
-    @Test func `whoever joins the operation itself is counted like those who come by the manager`() throws {
+    @Test func `a waiter that joins the operation itself counts like one that joins through the manager`() throws {
         let manager = OperationQueueManager<String>()
         let (log, queue) = (log, queue)
         func enqueue() -> Enqueued<ManualOperation, Never> {

@@ -2,7 +2,7 @@ import Testing
 
 /// What the origin sends one client of a representation, while parts of it are stored for all: what concerns that
 /// client alone reaches it, and changes nothing for the others.
-@Suite(.scenario) struct OwnPartTests {
+@Suite(.scenario) struct PersonalPartTests {
     private static let letters = "abcdefghijklmnopqrstuvwxyz"
     private static let authorization = "Authorization: Basic eA=="
 
@@ -17,7 +17,7 @@ import Testing
         ]
     }
 
-    @Test func `fields that come for a session are for that session, the bytes for all`() throws {
+    @Test func `fields sent to a session are for that session, the bytes are for all`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             origin.on("/x") { Self.part($0, "ETag: \"a\"", "X-User: \($0["cookie"] ?? "none")") }
             try proxy.get("/x", "Range: bytes=0-9")
@@ -31,7 +31,7 @@ import Testing
         }
     }
 
-    @Test func `a cookie that comes with another part is for its client, and so is that part`() throws {
+    @Test func `a part with Set-Cookie serves its client alone`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             origin.on("/x") { request in
                 let fresh = "Cache-Control: max-age=60"
@@ -49,7 +49,7 @@ import Testing
     }
 
     /// RFC 9111 §5.2.2.7.
-    @Test func `a private field that comes with another part is for its client`() throws {
+    @Test func `a private field of a part goes to its client alone`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             origin.on("/x") {
                 Self.part($0, "ETag: \"a\"", "Cache-Control: max-age=60, private=\"x-user\"", "X-User: 1")
@@ -64,7 +64,7 @@ import Testing
 
     /// RFC 9111 §3.5. What the client with `Authorization` gets: another part, no part, or a whole of its own.
     @Test(arguments: ["other part", "same part, private", "no tag", "416", "whole"])
-    func `what a client with Authorization gets leaves the parts for the others`(_ what: String) throws {
+    func `a response to a client with Authorization leaves the parts for others`(_ what: String) throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             origin.on("/x") { request in
                 guard request["authorization"] != nil else {
@@ -93,7 +93,7 @@ import Testing
     }
 
     /// The bytes are those that all get under the same tag.
-    @Test func `fields of a part that comes to a client with Authorization are for it, also beside a public page`()
+    @Test func `fields of a part for a client with Authorization go to it alone, even for a public page`()
         throws
     {
         try scenario(.rangeMisses("part")) { origin, proxy in
@@ -112,7 +112,7 @@ import Testing
     }
 
     /// Nor does it keep them from sharing what comes.
-    @Test func `where nothing is stored, it marks nothing for the others`() throws {
+    @Test func `with storing turned off, a part for one client changes nothing for others`() throws {
         try scenario(.rangeMisses("part")) { origin, proxy in
             origin.on("/x") { request in
                 request["authorization"] == nil

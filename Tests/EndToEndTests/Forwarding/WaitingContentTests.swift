@@ -1,7 +1,7 @@
 import Testing
 
 /// Request content that the origin does not take, or not yet: the client waits with it, and nothing of it is lost.
-@Suite(.scenario) struct HeldContentTests {
+@Suite(.scenario) struct WaitingContentTests {
     /// An origin whose kernel accepts connections and takes what fits into a socket's buffer, and nothing more.
     private func deafOrigin(_ conversation: (Program) throws -> Void) throws {
         let (listener, port) = try Socket.listen()
@@ -16,7 +16,7 @@ import Testing
             + [UInt8](repeating: 0x78, count: length)
     }
 
-    @Test func `an origin that takes nothing costs little memory, however much clients send`() throws {
+    @Test func `an origin that reads nothing costs little memory, however much clients send`() throws {
         try deafOrigin { proxy in
             // Its workers have begun.
             try proxy.send("TRACE", "/")
@@ -29,7 +29,7 @@ import Testing
         }
     }
 
-    @Test func `content that has to wait for a place at the origin comes whole`() throws {
+    @Test func `content that waits for a slot arrives whole`() throws {
         try scenario(.maxConcurrentFetches(1)) { origin, proxy in
             let gate = Gate()
             origin.on("/first") { _ in [.gate(gate), .answer(200)] }
@@ -50,7 +50,7 @@ import Testing
         }
     }
 
-    @Test func `what follows the content is the next request`() throws {
+    @Test func `the bytes after the content are the next request`() throws {
         try scenario { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200)] }
             origin.on("/next") { _ in [.answer(200, body: "next")] }
@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func `many small chunks come whole and in order`() throws {
+    @Test func `many small chunks arrive whole and in order`() throws {
         try scenario { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200)] }
             let client = try proxy.connect()
@@ -105,7 +105,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `content that waits for a slot takes memory of the budget, and little of it`(isChunked: Bool) throws {
+    func `content that waits for a slot takes little memory of the budget`(isChunked: Bool) throws {
         try withoutSlot { origin, proxy, gate in
             let (count, length) = (150, 300_000)
             let before = proxy.residentBytes
@@ -128,7 +128,7 @@ import Testing
         }
     }
 
-    @Test func `while content waits for a slot its client has no time to keep, and is seen to leave`() throws {
+    @Test func `a client whose content waits for a slot has no deadline, and is seen to leave`() throws {
         try withoutSlot(bodyBuffer: 0, bodyTimeout: .milliseconds(2500)) { origin, proxy, gate in
             origin.on("/up") { _ in [.interim(100), .requestBody, .answer(201)] }
             let clients = try (0..<4).map { _ in try proxy.connect() }
@@ -153,7 +153,7 @@ import Testing
         }
     }
 
-    @Test func `content that has neither a slot nor memory is not read, or its request is refused`() throws {
+    @Test func `content without slot and memory is not read, or its request is refused`() throws {
         try withoutSlot(bodyBuffer: 0, memory: 1) { origin, proxy, gate in
             let (count, length) = (60, 20_000)
             let bytes = Pattern().bytes(0..<length)

@@ -2,7 +2,7 @@ import Testing
 
 /// What has no lifetime is shared only among requests that are alike, in their cookies and in any other field that its
 /// origin may have gone by: each gets what it asked for, though the origin does not say that it tells them apart.
-@Suite(.scenario) struct OwnPageTests {
+@Suite(.scenario) struct PersonalPageTests {
     private static let tellers =
         [Teller.cookie]
         + ["X-HgArg-1", "X-Requested-With", "Accept", "X-Api-Key", "Accept-Language", "Origin"].map { .field($0) }
@@ -10,7 +10,7 @@ import Testing
     private static let both = [Teller.cookie, .field("X-Api-Key")]
 
     @Test(arguments: tellers)
-    func `each gets its own, in the first round and in later ones, and those who are alike share it`(
+    func `requests get their own pages, at first and later, and matching requests share one`(
         _ teller: Teller
     ) throws {
         try scenario { origin, proxy in
@@ -40,7 +40,7 @@ import Testing
     /// What is known of requests with `Authorization` stands beside what is known of the others, whichever was found
     /// out last.
     @Test(arguments: both, [true, false])
-    func `crowds with Authorization and of several kinds, in turns, do not wait for one another`(
+    func `requests with and without Authorization do not wait for one another, in several bursts`(
         _ teller: Teller, _ endsWithAuthorization: Bool
     ) throws {
         try scenario { origin, proxy in
@@ -70,7 +70,7 @@ import Testing
 
     /// Nothing says any more that each needs a validation of its own.
     @Test(arguments: [200, 404], ["", "Cache-Control: no-cache", "Cache-Control: max-age=0, must-revalidate"])
-    func `after an answer that is not stored in the place of such a page, those alike share the next one`(
+    func `matching requests share the next fetch after an unstored response replaces a personal page`(
         _ status: Int, _ field: String
     ) throws {
         try scenario { origin, proxy in
@@ -93,7 +93,7 @@ import Testing
     }
 
     /// It is the leader's alone, which is remembered.
-    @Test func `where such a page is confirmed after all, the next crowd does not wait for one another`() throws {
+    @Test func `after a 304 to requests with Authorization, the next ones do not wait for one another`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/page") { request in
@@ -121,7 +121,9 @@ import Testing
             ["Cache-Control: max-age=0"], ["Expires: 0"], ["ETag: \"a\""], ["Cache-Control: max-age=0", "ETag: \"a\""],
             ["Vary: Accept-Encoding"],
         ])
-    func `so it is whatever the page says beside that it does not last`(_ teller: Teller, _ fields: [String]) throws {
+    func `pages without lifetime go to matching requests only, whatever their other fields`(
+        _ teller: Teller, _ fields: [String]
+    ) throws {
         try scenario { origin, proxy in
             let (first, others) = (Gate(), Gate())
             origin.on("/page") { [.gate($0.number == 1 ? first : others)] + teller.page($0, fields) }
@@ -140,7 +142,7 @@ import Testing
     @Test(
         arguments: [Teller.cookie, .field("Accept")],
         ["Cache-Control: max-age=60", "Last-Modified: \(System.httpDate(-864_000))"])
-    func `where nothing is stored a lifetime does not make it everybody's`(_ teller: Teller, _ field: String) throws {
+    func `with storing turned off, a lifetime does not make a page public`(_ teller: Teller, _ field: String) throws {
         try scenario(.other(section: "caching", key: "enabled", value: "false")) { origin, proxy in
             let (first, others) = (Gate(), Gate())
             origin.on("/page") { [.gate($0.number == 1 ? first : others)] + teller.page($0, [field]) }
@@ -155,11 +157,11 @@ import Testing
     }
 
     @Test(arguments: both, ["Cache-Control: public", "Cache-Control: max-age=60", "Cache-Control: max-age=0, public"])
-    func `what its origin lets everybody have goes to all, whoever they are`(_ teller: Teller, _ field: String) throws {
+    func `a page that the origin declares public goes to every client`(_ teller: Teller, _ field: String) throws {
         try scenario { origin, proxy in try expectShared(by: teller, origin, proxy, [field]) }
     }
 
-    @Test(arguments: both) func `the operator can let them share`(_ teller: Teller) throws {
+    @Test(arguments: both) func `the operator can let all requests share a page`(_ teller: Teller) throws {
         try scenario(.other(section: "coalescing", key: "share-across-cookies", value: "true")) { origin, proxy in
             try expectShared(by: teller, origin, proxy, [])
         }
@@ -179,7 +181,7 @@ import Testing
     }
 
     @Test(arguments: [Teller.cookie, .field("Accept")])
-    func `who comes while the page of another streams gets its own, who is alike joins`(_ teller: Teller) throws {
+    func `a request during another's page gets its own, a matching request joins`(_ teller: Teller) throws {
         let (value, other) = teller.values
         try scenario { origin, proxy in
             let gate = Gate()

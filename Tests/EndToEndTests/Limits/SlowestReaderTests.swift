@@ -6,7 +6,7 @@ private let trickle = Visitor.Pace.slow(bytes: 2_048, every: .milliseconds(500))
 
 /// A response too large to be kept goes to all who share it at the pace of the slowest, but not below
 /// `coalescing.min-shared-rate`.
-@Suite(.scenario) struct HeldUpDownloadTests {
+@Suite(.scenario) struct SlowestReaderTests {
     /// Which of those who share the response is slow, and how.
     enum SlowOne: Sendable {
         case leads, joins, reads, isOneOfTwo, wantsRange, speaksHTTP10
@@ -46,7 +46,9 @@ private let trickle = Visitor.Pace.slow(bytes: 2_048, every: .milliseconds(500))
         (1, SlowOne.leads), (2, .leads), (1, .joins), (2, .joins), (2, .reads), (2, .isOneOfTwo), (1, .wantsRange),
         (2, .speaksHTTP10),
     ])
-    func `who holds up others for long is cut off, and they get all`(_ workers: Int, _ slowOne: SlowOne) throws {
+    func `a reader that holds up others for long is cut off, and the others get everything`(
+        _ workers: Int, _ slowOne: SlowOne
+    ) throws {
         try scenario(.workers(workers), .maxObjectSize(100_000), .rangeMisses("part"), .accessLog) { origin, proxy in
             let start = Gate()
             origin.on("/big") { _ in [.gate(start)] + slowOne.response }
@@ -76,7 +78,7 @@ private let trickle = Visitor.Pace.slow(bytes: 2_048, every: .milliseconds(500))
     }
 
     @Test(arguments: Reason.allCases)
-    func `who holds up nobody may read as slowly as it likes`(_ reason: Reason) throws {
+    func `a reader that holds up no other may read at any rate`(_ reason: Reason) throws {
         let rate = Setting.other(
             section: "coalescing", key: "min-shared-rate", value: reason == .operatorAllows ? "none" : "1MiB")
         let limit = Setting.maxObjectSize(reason == .isKeptWhole ? 2 * length : 100_000)
@@ -93,7 +95,7 @@ private let trickle = Visitor.Pace.slow(bytes: 2_048, every: .milliseconds(500))
             }
             if reason == .restLeft { fast.leave(0) }
             // Of another proxy, where one begins to hold up others only now.
-            try `who holds up others for long is cut off, and they get all`(1, .leads)
+            try `a reader that holds up others for long is cut off, and the others get everything`(1, .leads)
             let taken = slow.answers[0].body.length
             try eventually("it is still served, a few pieces on") { slow.answers[0].body.length >= taken + 4 * 2_048 }
             #expect(slow.answers[0].ending == .pending)

@@ -1,7 +1,7 @@
 import Testing
 
-@Suite(.heavyScenario) struct KeepAliveCrowdTests {
-    @Test func `ten thousand connections are served, and cost nothing when they are gone`() throws {
+@Suite(.heavyScenario) struct ManyConnectionsTests {
+    @Test func `ten thousand connections are served, and leave little memory behind`() throws {
         let count = min(10_000, System.descriptorLimit - 500)
         note("connections at once", count)
         try scenario(.idleTimeout(.seconds(600))) { origin, proxy in

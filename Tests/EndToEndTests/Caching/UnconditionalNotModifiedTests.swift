@@ -1,7 +1,7 @@
 import Testing
 
 /// A 304 to a request without conditions: nobody has what it confirms (RFC 9110 §15.4.5).
-@Suite(.scenario) struct UnaskedNotModifiedTests {
+@Suite(.scenario) struct UnconditionalNotModifiedTests {
     private static let notModified = Step.answer(304, "ETag: \"a\"", "Cache-Control: max-age=60")
 
     @Test(arguments: [
@@ -10,7 +10,7 @@ import Testing
         ("GET", ["Cache-Control: no-store"]), ("HEAD", ["Cache-Control: no-store"]), ("GET", ["If-Match: \"a\""]),
         ("GET", ["Cache-Control: no-store", "Range: bytes=0-4", "If-Range: \"a\""]),
     ])
-    func `is an answer that nobody gets`(_ method: String, _ fields: [String]) throws {
+    func `a 304 to a request without conditions gives 502`(_ method: String, _ fields: [String]) throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [Self.notModified] }
             for _ in 1...2 {
@@ -27,7 +27,7 @@ import Testing
         ("GET", ["Cache-Control: no-store", "If-Modified-Since: Tue, 01 Jan 2019 00:00:00 GMT"]),
         ("GET", ["If-Match: \"a\"", "If-None-Match: \"a\""]), ("POST", []),
     ])
-    func `goes on where the origin got the client's conditions, or the method is unsafe`(
+    func `a 304 is forwarded if the origin got the client's conditions, or the method is unsafe`(
         _ method: String, _ fields: [String]
     ) throws {
         try scenario { origin, proxy in
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `is shared with nobody, and neither stored nor remembered`() throws {
+    @Test func `a 304 to a request without conditions is neither shared nor stored nor remembered`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") {
@@ -60,7 +60,7 @@ import Testing
     }
 
     @Test(arguments: [[], ["ETag: \"a\""]])
-    func `is covered by what is stored, where that may stand in`(_ tag: [String]) throws {
+    func `a stored response is served for a 304 to a request without conditions, if permitted`(_ tag: [String]) throws {
         try scenario { origin, proxy in
             let page = Step.several([
                 .head(200, tag + ["Cache-Control: max-age=0, stale-if-error=60", "Content-Length: 4"]), .text("kept"),

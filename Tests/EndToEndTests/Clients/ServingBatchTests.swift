@@ -1,14 +1,14 @@
 import Testing
 
 /// Clients whose requests are found at the same time are read, answered and written to together: each gets its own.
-@Suite(.scenario) struct ServingRoundTests {
+@Suite(.scenario) struct ServingBatchTests {
     /// What one client does while the program is stopped, and what it gets.
     private enum Part: CaseIterable {
         case hit, pipelined, hitAndMiss, missAndHit, large, range, notModified, head, lastHit, half, malformed, leaves
     }
 
     @Test(arguments: [true, false])
-    func `many who ask together each get their own answers, in their order`(_ haveConnected: Bool) throws {
+    func `many simultaneous clients get their own responses in order`(_ haveConnected: Bool) throws {
         try scenario(.workers(1), .accessLog) { origin, proxy in
             let count = 12 * Part.allCases.count
             var clients = haveConnected ? try (0..<count).map { _ in try proxy.connect() } : []
@@ -102,7 +102,7 @@ import Testing
         }
     }
 
-    @Test func `who takes nothing keeps nobody waiting, and gets all of it later`() throws {
+    @Test func `a client that reads nothing delays no other, and gets everything later`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("*") { request in
                 [.answer(200, "Cache-Control: max-age=600", body: Self.body(request.path, 2000))]
@@ -136,7 +136,7 @@ import Testing
         }
     }
 
-    @Test func `hits between passes of one client leave nothing behind`() throws {
+    @Test func `hits between passes of one client leave no memory behind`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("/hit") { _ in [.answer(200, "Cache-Control: max-age=600", body: Self.body("/hit", 2000))] }
             origin.on("/pass") { _ in [.answer(200, "Cache-Control: no-store", body: "pass")] }

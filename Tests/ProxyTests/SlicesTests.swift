@@ -4,11 +4,11 @@ import Testing
 @testable import Proxy
 
 /// A crowd is served in turns, between which the loop does its other work.
-@Suite(.timeLimit(.minutes(1))) struct TurnsTests {
-    private final class Taker: TurnTaker {
+@Suite(.timeLimit(.minutes(1))) struct SlicesTests {
+    private final class Taker: SliceTaker {
         private let serve: () -> Void
         init(_ serve: @escaping () -> Void) { self.serve = serve }
-        func turnCame() { serve() }
+        func runSlice() { serve() }
     }
 
     /// What happens on a loop that `body` begins and `stop` ends, as a list of words.
@@ -29,8 +29,7 @@ import Testing
     }
 
     @Test
-    func
-        `the first of an iteration are served on the spot, the others in turns, in order, between the loop's other work`()
+    func `the first waiters of an iteration are served at once, the others in slices, in order`()
         throws
     {
         let most = Turns.turn
@@ -62,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func `a crowd of thousands of turns is served whole and in order`() throws {
+    @Test func `thousands of slices of waiters are served completely and in order`() throws {
         let count = 3000 * Turns.turn + 1
         let course = try course { loop, turns, note in
             for number in 0..<count {
@@ -78,7 +77,7 @@ import Testing
         #expect(course == (0..<count).map { "\($0)" } + (0..<count).map { "+\($0)" })
     }
 
-    @Test func `the next iteration serves as many on the spot`() throws {
+    @Test func `the next iteration again serves a full slice at once`() throws {
         let course = try course { loop, turns, note in
             for _ in 0..<Turns.turn { turns.serve(Taker {}) }
             let isFull = !turns.takeTurn()
@@ -93,7 +92,7 @@ import Testing
         #expect(course == ["full: true", "served: true"])
     }
 
-    @Test func `while a crowd waits, who comes goes behind it`() throws {
+    @Test func `a newcomer goes behind the waiters in the queue`() throws {
         let course = try course { loop, turns, note in
             turns.put(Taker { note("first") })
             turns.serve(Taker { note("second") })
@@ -108,7 +107,7 @@ import Testing
         #expect(course == ["nobody yet", "first", "second", "third", "last"])
     }
 
-    @Test func `who has a turn to itself goes behind those who wait, and before those who come later`() throws {
+    @Test func `a waiter with a slice of its own goes behind the queue, and before later waiters`() throws {
         let course = try course { loop, turns, note in
             turns.put(Taker { note("first") })
             turns.putAlone(
@@ -123,7 +122,7 @@ import Testing
         #expect(course == ["nobody yet", "first", "alone", "last", "other work"])
     }
 
-    @Test func `what is put off to the end of the iteration is served then, in turns as well`() throws {
+    @Test func `waiters deferred to the end of the iteration are served then, in slices too`() throws {
         let most = Turns.turn
         let course = try course { loop, turns, note in
             for number in 0...most { turns.putSoon(Taker { note("\(number)") }) }
@@ -133,7 +132,7 @@ import Testing
         #expect(course == ["nobody yet"] + (0...most).map { "\($0)" })
     }
 
-    @Test func `who comes while the end of the iteration is served has the end of the next`() throws {
+    @Test func `a waiter that comes during the end of an iteration is served at the end of the next`() throws {
         let course = try course { loop, turns, note in
             turns.putSoon(
                 Taker {

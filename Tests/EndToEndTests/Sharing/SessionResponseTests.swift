@@ -1,7 +1,7 @@
 import Testing
 
 /// What is stored of one session, where the origin does not say who may have it, and what requests of others get.
-@Suite(.scenario) struct SessionTests {
+@Suite(.scenario) struct SessionResponseTests {
     /// An origin that goes by dates says 304 whosever page it has.
     @Test(arguments: [
         "max-age=0", "no-cache", "no-cache, max-age=3600", "no-cache, must-revalidate",
@@ -30,7 +30,7 @@ import Testing
     }
 
     @Test(arguments: ["Cookie: a=1", "X-Api-Key: k"])
-    func `what one session got is not sent stale, whatever another asks for`(_ field: String) throws {
+    func `a response to one session is not served stale, whatever another asks for`(_ field: String) throws {
         try scenario(.other(section: "caching", key: "stale-while-revalidate", value: "60s")) { origin, proxy in
             origin.on("/x") { request in
                 request[field.hasPrefix("Cookie") ? "cookie" : "x-api-key"] != nil
@@ -47,8 +47,7 @@ import Testing
         }
     }
 
-    @Test func `requests that are not alike do not wait for one another again, though what they get is stored`() throws
-    {
+    @Test func `requests that do not match stop waiting for one another, even if responses are stored`() throws {
         try scenario { origin, proxy in
             let (first, second) = (Gate(), Gate())
             origin.on("/x") { request in
@@ -77,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `a request that forbids storing refreshes nothing`() throws {
+    @Test func `a request that forbids storing causes no refresh`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in
                 [
@@ -93,7 +92,7 @@ import Testing
         }
     }
 
-    @Test func `a HEAD with credentials and one without do not share`() throws {
+    @Test func `a HEAD with credentials and one without do not share a fetch`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/x") { request in

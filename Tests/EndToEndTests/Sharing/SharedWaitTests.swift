@@ -1,8 +1,8 @@
 import Testing
 
 /// Those of one loop who wait for the same share a seat at its fetch: each of them is still one by itself.
-@Suite(.scenario) struct CrowdTests {
-    @Test func `each of a crowd hears an interim answer once, whenever it joined`() throws {
+@Suite(.scenario) struct SharedWaitTests {
+    @Test func `each waiter gets an interim response once, whenever it joined`() throws {
         try scenario(.workers(1)) { origin, proxy in
             let (interim, head) = (Gate(), Gate())
             origin.on("/x") { _ in
@@ -30,7 +30,7 @@ import Testing
         }
     }
 
-    @Test func `each of a crowd waits as long as the operator says, and no longer`() throws {
+    @Test func `each waiter waits as long as the operator says, and no longer`() throws {
         try scenario(.workers(1), .waitTimeout(.milliseconds(500)), .whenExceeded("503"), .overtakeAfter(.seconds(20)))
         { origin, proxy in
             origin.on("/mute") { _ in [.silence] }
@@ -52,7 +52,7 @@ import Testing
         }
     }
 
-    @Test func `each of a crowd gets its own variant`() throws {
+    @Test func `each waiter gets its own variant`() throws {
         try scenario(.workers(1)) { origin, proxy in
             let head = Gate()
             origin.on("/x") { request in
@@ -76,7 +76,7 @@ import Testing
         }
     }
 
-    @Test func `a crowd that all leave does not keep out who comes next`() throws {
+    @Test func `a group whose waiters have all left does not block the next request`() throws {
         try scenario(.workers(1)) { origin, proxy in
             let head = Gate()
             origin.on("/x") { _ in [.gate(head), .answer(200, "Cache-Control: max-age=60", body: "x")] }
@@ -94,7 +94,7 @@ import Testing
         }
     }
 
-    @Test func `each of a crowd whose fetch fails is told so`() throws {
+    @Test func `each waiter gets the failure of the fetch`() throws {
         try scenario(.workers(1)) { origin, proxy in
             let head = Gate()
             origin.on("/x") { _ in [.gate(head), .close] }

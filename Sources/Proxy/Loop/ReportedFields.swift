@@ -13,7 +13,7 @@ extension PeerNetwork {
 
 /// The removed fields that were reported to the operator, for each network of peers (`Notices.removed`). A value, owned
 /// by one loop, or shared by all under a lock. Bounded: clients choose the names, and some have many addresses.
-struct ToldFields: Sendable {
+struct ReportedFields: Sendable {
     /// The most networks; a further one replaces the oldest.
     static let mostNetworks = 1024
     /// The most fields reported of one network, and the most odd names besides: a client can make up any number of
@@ -74,7 +74,7 @@ struct ToldFields: Sendable {
         /// The most notices in a minute: clients with addresses in many networks may try to fill the log.
         static let mostPerMinute = 10
 
-        private var told = ToldFields()
+        private var told = ReportedFields()
         private var limit = RateLimitedNotice<Kind>(limit: mostPerMinute, interval: 60_000_000_000)
 
         /// - Parameter now: monotonic nanoseconds.

@@ -6,7 +6,7 @@ import Testing
 @testable import Proxy
 
 /// Of which removed fields the operator was told: once of each, and never without bound.
-struct ToldFieldsTests {
+struct ReportedFieldsTests {
     private static func network(_ text: String) -> PeerNetwork? {
         let bytes = ByteSlice(text)
         return IPAddress(bytes.span).map { PeerNetwork(around: $0) }
@@ -17,13 +17,13 @@ struct ToldFieldsTests {
     }
 
     private static func tell(
-        _ record: inout ToldFields.Record, _ names: [String], _ peer: String, at seconds: UInt64
+        _ record: inout ReportedFields.Record, _ names: [String], _ peer: String, at seconds: UInt64
     ) -> [String]? {
         record.tell(names.map { field($0) }, from: network(peer), at: seconds * 1_000_000_000)?.map { String($0.name) }
     }
 
-    @Test func `each field is told once of a network, in whatever case`() {
-        var record = ToldFields.Record()
+    @Test func `each field is reported once for a network, ignoring case`() {
+        var record = ReportedFields.Record()
         #expect(Self.tell(&record, ["X-A", "x-a", "X-B"], "192.0.2.1", at: 1) == ["X-A", "X-B"])
         #expect(Self.tell(&record, ["X-B", "X-C"], "192.0.2.255", at: 2) == ["X-C"])
         #expect(Self.tell(&record, ["X-a", "X-b"], "192.0.2.7", at: 999) == [])
@@ -36,9 +36,9 @@ struct ToldFieldsTests {
         #expect(Self.tell(&record, ["X-A"], "", at: 1005) == [])
     }
 
-    @Test func `what may not be told now is told later`() {
-        var record = ToldFields.Record()
-        for number in 0..<ToldFields.Record.mostPerMinute {
+    @Test func `a field that may not be reported now is reported later`() {
+        var record = ReportedFields.Record()
+        for number in 0..<ReportedFields.Record.mostPerMinute {
             #expect(Self.tell(&record, ["X-A"], "10.0.\(number).1", at: 1) == ["X-A"])
         }
         #expect(Self.tell(&record, ["X-A"], "10.1.0.1", at: 2) == nil)
@@ -46,13 +46,13 @@ struct ToldFieldsTests {
         #expect(Self.tell(&record, ["X-A"], "10.1.0.1", at: 62) == ["X-A"])
     }
 
-    @Test func `of a network only so many fields are told, and of the first of too many networks it is forgotten`() {
-        var told = ToldFields()
+    @Test func `the number of fields for a network and the number of networks are limited`() {
+        var told = ReportedFields()
         for number in 0..<100 { told.add(Self.field("X-\(number)"), from: Self.network("10.0.0.1")) }
-        let isNew = ToldFields()
+        let isNew = ReportedFields()
         #expect(!isNew.has(Self.field("X-A"), from: Self.network("10.0.0.1")))
         #expect(told.has(Self.field("X-A"), from: Self.network("10.0.0.1")), "enough was told")
-        for number in 1...ToldFields.mostNetworks {
+        for number in 1...ReportedFields.mostNetworks {
             told.add(Self.field("X-A"), from: Self.network("10.\(number / 256).\(number % 256).1"))
         }
         #expect(!told.has(Self.field("X-1"), from: Self.network("10.0.0.1")), "forgotten")
@@ -62,19 +62,19 @@ struct ToldFieldsTests {
         #expect(told.has(Self.field("x-a"), from: Self.network("10.0.2.1")))
     }
 
-    @Test func `names that a client makes up take no place of others`() {
-        var record = ToldFields.Record()
+    @Test func `names that a client invents take no place of other fields`() {
+        var record = ReportedFields.Record()
         let odd = (0..<100).map { Self.field("a_\($0)", .oddName) }
         let told = record.tell(odd + [Self.field("X-Forwarded-Proto")], from: Self.network("10.0.0.1"), at: 1)
-        #expect(told?.count == ToldFields.mostOddNames + 1)
+        #expect(told?.count == ReportedFields.mostOddNames + 1)
         #expect(told?.last.map { String($0.name) } == "X-Forwarded-Proto")
     }
 
-    @Test func `a notice names the fields, the peer and what to do, and is of no great length`() {
-        let fields = (0..<ToldFields.mostOddNames).map {
+    @Test func `a notice names the fields, the peer and the remedy, and has a limited length`() {
+        let fields = (0..<ReportedFields.mostOddNames).map {
             Self.field("X-\($0)-" + String(repeating: "a", count: 500), .oddName)
         }
-        let text = ToldFields.notice(
+        let text = ReportedFields.notice(
             of: [Self.field("X-Real-IP"), Self.field("Forwarded", .notInKey)] + fields, from: "10.0.0.1",
             in: Self.network("10.0.0.1"), isTrusted: false)
         for part in [
