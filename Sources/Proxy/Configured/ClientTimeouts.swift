@@ -19,7 +19,9 @@ struct ClientTimeouts: Sendable {
     let linger: Int64 = 2_000_000_000
     /// How long a connection with a shut sending side is kept while no bytes are sent to it. Nearly all such clients
     /// have closed, and only a write tells a closed connection from a half-closed one. The time is longer than most
-    /// pages take that are not stored, and short enough that no origin works much longer for a client that is gone.
+    /// pages take that are not stored, and short enough that no origin works much longer for a client that is gone. TCP
+    /// keep-alive probes do not tell: the kernel of a client that closed less than a minute ago answers them. (nginx
+    /// takes such a client for gone at once; HAProxy and Varnish wait as long as the origin takes.)
     let halfClosed: Int64 = 5_000_000_000
     /// How long the end of the program waits for the first request on a connection: a request sent before the client
     /// could notice the end is still on its way. With the tick of the deadline wheel, half a second at most.

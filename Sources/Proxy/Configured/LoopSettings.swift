@@ -4,7 +4,7 @@ import Telemetry
 import Upstream
 
 /// The settings in the form that a loop uses: names are resolved to objects, texts converted to bytes. Immutable; a
-/// reload makes a new object, and each loop then replaces its own (`Worker.apply`).
+/// reload makes a new object, and each loop then replaces its own (`LoopContext.apply`).
 ///
 /// Each loop has a copy, because it retains routes and texts with every request, and a reference count changed by
 /// several cores moves between their caches.

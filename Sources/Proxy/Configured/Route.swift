@@ -13,7 +13,9 @@ final class Route: Sendable {
     /// The `Host` sent to the origin; `nil`: the client's.
     let hostForOrigin: ByteSlice?
     let isCached: Bool
-    /// Whether requests share their fetches; else each miss fetches for itself.
+    /// Whether requests share their fetches; else each miss fetches for itself. Separate from `isCached`: a response
+    /// that is not stored may be the same for all clients. Without coalescing, a stale response is refreshed once for
+    /// all clients nevertheless, and facts learnt from a response (it is private, or too large to keep) are remembered.
     let isCoalesced: Bool
     let policy: CachingPolicy
     /// A request with one of these cookies bypasses the cache.

@@ -152,7 +152,8 @@ package struct CachingSettings: Sendable, Equatable {
     /// `keyedFields`, `storesResponses` and `storesPostAnswers`.
     package var policy = CachingPolicy()
     /// A request with one of these cookies bypasses the cache: the origin answers it, and the response is neither
-    /// shared nor stored. A route may differ.
+    /// shared nor stored. It marks no key, teaches no query rule and changes no stored response; nor does a stored
+    /// response stand in if the origin fails, since that is the page of users without a log-in. A route may differ.
     package var passCookies: [CookiePattern] = []
     /// Most ranges served in one response; a request for more gets the whole representation (RFC 9110 §14.2 on many
     /// small ranges).
@@ -165,6 +166,11 @@ package struct CachingSettings: Sendable, Equatable {
 }
 
 /// The request to the origin when a client requests a range and no part of the representation is stored.
+///
+/// Under both rules, a fetch of the whole that is in flight is joined, and a whole known to be too large to keep is not
+/// fetched for a range (`NotSharedReason.range`). If a whole turns out to be too large, the requests whose range
+/// begins far from its start are released and ask for their range: they would wait until all bytes before it have gone
+/// past the other readers.
 package enum RangeMissRule: String, Sendable, CaseIterable {
     /// The whole representation, once: the stored response then serves every range.
     case whole

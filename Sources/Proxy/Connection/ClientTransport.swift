@@ -27,6 +27,8 @@ import Telemetry
 /// | a place in the `SocketBatch`, with its bytes | from reading to the batch's end | | | |
 /// | `tunnel` | | | always | |
 class ClientTransport: Socket {
+    /// Without payloads: an object in a payload would be retained and released each time the phase is examined. Objects
+    /// that belong to a phase are optionals beside it (see the table above).
     enum Phase {
         case reading, serving, tunnelling, lingering, closed
 
@@ -65,7 +67,7 @@ class ClientTransport: Socket {
     /// How many requests have been taken from the buffer.
     final private(set) var requestCount = 0
     final private(set) var deadline = LazyDeadline<Waiting>()
-    /// Lent by the worker while there are bytes to read, or read bytes that are not yet used.
+    /// Lent by `clients` while there are bytes to read, or read bytes that are not yet used.
     final private(set) var input: ReadContext?
     /// When the first byte of the current request was read (nanoseconds of the loop's clock); 0 before, and if it was
     /// read in this iteration together with an earlier request.
@@ -122,7 +124,7 @@ class ClientTransport: Socket {
 
     // MARK: Reading
 
-    /// Reads the bytes that have already arrived, then waits for more. Called once, after the worker has registered the
+    /// Reads the bytes that have already arrived, then waits for more. Called once, after `clients` has registered the
     /// connection.
     final func begin() {
         if receive() { clients.serve(self) } else { watch() }

@@ -11,17 +11,18 @@ extension HTTP1Connection {
         case incomplete
         case malformed(MessageSyntaxError)
         case answered(headLength: Int)
-        /// The head needs a transaction and is byte for byte the head of the last request that joined the worker's
-        /// latest group: it is not parsed or looked up again.
+        /// The head needs a transaction and is byte for byte the head of the last request that joined the loop's latest
+        /// group (`LatestGroup`): it is not parsed or looked up again.
         case alike(ClientRequest)
-        /// The head needs a transaction. The route is set if it is known and `Worker.keys` holds the request's key.
+        /// The head needs a transaction. The route is set if it is known and `LoopContext.keys` holds the request's
+        /// key.
         case unanswered(RequestHead, HeadBlock, on: Route?)
     }
 
     /// Parses and answers requests from the buffer until the next head is incomplete or a request needs a transaction.
     /// - Parameters:
-    ///   - context: the connection's own. The connection keeps it during the call, also if the connection ends, and
-    ///     returns it to the worker once its buffer is empty.
+    ///   - input: the connection's own. The connection keeps it during the call, also if the connection ends, and
+    ///     returns it to `clients` once its buffer is empty.
     ///   - waits: whether small hits may stay in the batch's output, whose last bytes are then this client's.
     func serve(_ input: ReadContext, waits: Bool = false) {
         guard !isTaking else { return }

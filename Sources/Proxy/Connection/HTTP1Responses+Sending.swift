@@ -20,8 +20,8 @@ extension HTTP1Responses {
         if delivery === response, pending == nil { response.keepHead() }
     }
 
-    /// Sends a response whose body is complete and in the worker's list. Usually the kernel takes all of it, and no
-    /// `Delivery` is needed.
+    /// Sends a response whose body is complete and in the loop's list (`LoopContext.gatherList`). Usually the kernel
+    /// takes all of it, and no `Delivery` is needed.
     private func sendAtOnce(
         _ head: ByteBuffer, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing
     ) {
@@ -80,8 +80,8 @@ extension HTTP1Responses {
         }
     }
 
-    /// Sends the rest of the response, or the interim responses. Each call disarms the write event when no bytes are left to write; while a body is partly
-    /// sent, the event stays armed.
+    /// Sends the rest of the response, or the interim responses. Each call disarms the write event when no bytes are
+    /// left to write; while a body is partly sent, the event stays armed.
     final func sendRest() {
         if let delivery { pump(delivery) } else { flushInterims() }
     }

@@ -8,8 +8,8 @@ import Telemetry
 /// look-up. This code makes no `String`, reads no clock but the loop's, and allocates only the stored fields for a
 /// conditional request. It writes the response into the output of the batch, and leaves the rest to the connection.
 ///
-/// One per worker and settings, on the worker's loop. The worker holds the same references. This class holds them
-/// again, because a reference reached through another object is retained and released at each use, with two atomic
+/// One for each loop and its settings, confined to the loop. `LoopContext` holds the same references. This class holds
+/// them again, because a reference reached through another object is retained and released at each use, with two atomic
 /// instructions; a reference in `self` is not.
 final class HitPath {
     /// The result of `answer`.
@@ -18,10 +18,11 @@ final class HitPath {
         case pending
         /// The response's head is at the end of the output, to be written now. Then the caller records the hit.
         case ready(Hit)
-        /// The request was not looked up: its route and key are still unknown, and `Worker.keys` may hold another key.
+        /// The request was not looked up: its route and key are still unknown, and `LoopContext.keys` may hold another
+        /// key.
         case undecided
-        /// No stored response can be sent without a transaction. `Worker.keys` still holds the request's key; this is
-        /// its route.
+        /// No stored response can be sent without a transaction. `LoopContext.keys` still holds the request's key; this
+        /// is its route.
         case needsTransaction(Route)
     }
 

@@ -2,7 +2,7 @@ import Bytes
 import HTTPSemantics
 import Libevent
 
-/// The buffer and the parser that a client connection needs while it reads. Its worker lends them, so that an idle
+/// The buffer and the parser that a client connection needs while it reads. `ReadContexts` lends them, so that an idle
 /// connection holds none.
 final class ReadContext {
     /// The kind of bytes read into the buffer, which decides its size.
@@ -46,7 +46,7 @@ final class ReadContext {
     }
 }
 
-/// The contexts of a worker that are not lent.
+/// The contexts of one loop that are not lent. Owned by its `ClientConnections`.
 final class ReadContexts {
     /// Initial size of a buffer for heads, in bytes: room for a whole request.
     static let bufferSize = RequestContent.leastRoom

@@ -65,7 +65,7 @@ final class Delivery {
 
     deinit { detach() }
 
-    /// Copies the unsent part of the head: the buffer given to `init` belongs to the worker.
+    /// Copies the unsent part of the head: the buffer given to `init` is `LoopContext.scratch`.
     func keepHead() {
         guard let head = control, !head.isEmpty || framing == .chunked else { control = nil; return }
         let rest = ByteBuffer(capacity: max(head.count, Self.controlCapacity))
@@ -185,8 +185,8 @@ final class Delivery {
 }
 
 extension Socket {
-    /// Writes a response, or the next bytes of one: `head` from `start` on, then the pieces of `list`. `head` and `list`
-    /// are unchanged.
+    /// Writes a response, or the next bytes of one: `head` from `start` on, then the pieces of `list`. `head` and
+    /// `list` are unchanged.
     func write(_ head: ByteBuffer, from start: Int = 0, then list: GatherList) -> WriteResult {
         let count = head.count
         guard list.byteCount <= Delivery.copiedBody, count + list.byteCount <= head.capacity else {

@@ -26,8 +26,8 @@ import Upstream
 ///
 /// This file has the life cycle and the waiters, `Fetch+Exchange` the events of the exchange. Other types decide:
 /// `FetchRequestWriter` on the request that the origin gets, `HeadHandling` on the action after a head, `Placement` on
-/// the key of the response, `ArrivingBody` on memory and back-pressure, `Ending` on the meaning of an end. `Announcement`
-/// and `ResponseStoring` make the response known and store it.
+/// the key of the response, `ArrivingBody` on memory and back-pressure, `Ending` on the meaning of an end.
+/// `Announcement` makes the response known, and `ResponseStoring` stores it.
 final class Fetch: DeadlineTarget {
     enum State {
         case new, asking, awaitingMemory, streaming, over
@@ -96,8 +96,8 @@ final class Fetch: DeadlineTarget {
     }
 
     /// Whether an earlier fetch, which the leader's request had joined, brought a response that only its own leader
-    /// could have. Then a status that concerns the request concerns them all, and the requests of the next crowd must
-    /// not wait for one another.
+    /// could have. Then a status that concerns the request concerns them all, and the next requests must not wait for
+    /// one another.
     var leaderWasReleased: Bool { leader?.wasReleased == true }
 
     /// Whether the response is written as events occur, so that silence does not mean that the origin is in trouble.

@@ -7,8 +7,8 @@ import Upstream
 /// The part of a fetch that all loops see: the `CoalescibleOperation` that requests join. Its `Fetch`, which does the
 /// work, belongs to the loop of the client that led.
 ///
-/// The requests of one loop wait together and are one waiter (`FetchWaiter`). The waiter of the fetch's own loop is told
-/// by the fetch itself, without a lock or the mailbox; those of other loops are told by the operation.
+/// The requests of one loop wait together and are one waiter (`FetchWaiter`). The waiter of the fetch's own loop is
+/// told by the fetch itself, without a lock or the mailbox; those of other loops are told by the operation.
 final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     /// The number in the access log and `/status`: the same in all lines of one fetch.
     nonisolated let number: UInt64

@@ -186,9 +186,9 @@ final class FetchedResponse: Sendable {
         return !range.begins(inFirst: GrowingBody.smallestWindow)
     }
 
-    /// Whether one of the response's groups was invalidated before a request came at `time` (RFC 9875 §3). Looked up each time: a
-    /// request may join after an invalidation that does not yet find these groups, and before the fetch finds the
-    /// invalidation.
+    /// Whether one of the response's groups was invalidated before a request came at `time` (RFC 9875 §3). Looked up
+    /// each time: a request may join after an invalidation that does not yet find these groups, and before the fetch
+    /// finds the invalidation.
     private func isOutdated(at time: Moment) -> Bool {
         guard let invalidations = circumstances.invalidations, let groups = response.groups,
             let since = invalidations.whenInvalidated(groups, of: leader.authority)

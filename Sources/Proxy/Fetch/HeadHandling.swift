@@ -127,7 +127,8 @@ struct HeadHandling {
 
     /// RFC 9111 §4.3.2: only the client that led has the representation that the origin would send. It gets the 304.
     /// The joined requests go on waiting for the whole, which is asked for at once, without conditions, and once
-    /// however many they are.
+    /// however many they are. If they were released instead, each might send another tag, and they would go through the
+    /// same one after another.
     private func answerToLeader(_ head: borrowing ReceivedHead) -> Action {
         let facts = ResponseFacts(
             status: head.head.status, fields: head.fields, requestTime: requestTime, responseTime: responseTime,
@@ -169,7 +170,7 @@ struct HeadHandling {
                 if stored.facts.contains(.separatesRequests), announcement.distinguishesRequests(operation) {
                     announcement.rememberSeparation()
                 }
-                // The next crowd does not wait for a response that only its leader may have.
+                // The next requests do not wait for a response that only their leader may have.
                 announcement.rememberIfUnshareable(stored, sharing)
             }
             // After the markers are set, as in `Announcement.announce`.
@@ -278,7 +279,8 @@ struct HeadHandling {
 
     /// Whether clients may be told that the response is stored: no known fact speaks against it. For an announced
     /// length there must be memory; without one, the last such response must not have been too large. A body that
-    /// breaks off, or an invalidation while it arrives, cannot be foreseen.
+    /// breaks off, or an invalidation while it arrives, cannot be foreseen. Never to announce a body without a length
+    /// as stored would hide the fact from clients of all origins that compress as they send.
     private func isSureToBeStored(_ decision: HeadDecision) -> Bool {
         guard decision.willBeStored else { return false }
         guard let length = decision.contentLength else {

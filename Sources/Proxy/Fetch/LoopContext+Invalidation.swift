@@ -4,7 +4,9 @@ import Storage
 
 extension LoopContext {
     /// Invalidates stored responses after a successful unsafe request (RFC 9111 §4.4): responses for its target, and
-    /// for the targets of the same origin that its response names.
+    /// for the targets of the same origin that its response names. Where the route's key has fields or cookies, only
+    /// the key with the request's own values is invalidated: finding the others is a walk through the whole store, as a
+    /// purge makes it, and one tenant's POST need not cost the others their pages.
     /// - Parameter own: the request's own fetch, whose response may be stored.
     func invalidate(
         _ request: ClientRequest, answeredBy response: FieldView, status: Status, except own: FetchOperation?

@@ -4,6 +4,20 @@ import Storage
 
 /// A part of a representation as the origin sent it, and the stored parts that it is combined with, if any (RFC 9111
 /// §3.3, §3.4). It depends on its arguments only; the store is not changed yet.
+///
+/// The origin is trusted only as far as it is consistent: `Content-Range` must answer the request, and to be combined
+/// with stored parts, the entity tag must be the same and strong, and the lengths must agree.
+///
+/// | other response to the request for a part | effect |
+/// | --- | --- |
+/// | another 206 with all that the leader asked for | replaces the stored parts |
+/// | a 206 without that, or 416 | evicts the stored parts; all waiters look again |
+/// | the same, if no parts are stored | goes to the leader as it is; after the 206 later requests fetch alone |
+/// | a 304 that confirms no stored response | the origin is asked once more, without conditions |
+///
+/// An answer to one client (`ResponseFacts.speaksForOthers`) evicts no parts. A part's `Set-Cookie` and private fields
+/// go to its leader, as those of a 304 do; a part whose `Set-Cookie` may not be shared is neither shared nor stored. A
+/// part for a session is stored under the stored fields (`keeper`).
 struct PartialResponse {
     private let part: ReceivedPart
     private let request: ClientRequest

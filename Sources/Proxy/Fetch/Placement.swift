@@ -3,7 +3,10 @@ import HTTPSemantics
 import Storage
 
 /// The key under which a response with `No-Vary-Search` is stored. A request is looked up by the rules learnt for its
-/// path; if the response has another rule, it is stored under the key by that rule.
+/// path (`SearchKey`); if the response has another rule, it is stored under the key by that rule. The operation is then
+/// found there too, and serves only the waiters that the response says it is for; the others look again. If a response
+/// fetched under a shared key is not for all URLs of that key, a marker sends later requests to the keys of their own
+/// URLs until a response is stored under the shared key again.
 ///
 /// Belongs to one fetch, on its loop.
 struct Placement {
@@ -17,7 +20,8 @@ struct Placement {
     private(set) var isFoundByOtherKey = false
 
     /// Called when the head is there. Only a response that will be stored teaches a rule, of any status: the draft
-    /// refers to the most recently *stored* response with the field. A response without the field revokes no rule.
+    /// refers to the most recently *stored* response with the field. A response without the field revokes no rule: any
+    /// client could make a path forget its rule by requesting an error page.
     mutating func chooseStoreKey(
         by fields: FieldView, for request: ClientRequest, willBeStored: Bool, in variations: SearchVariations,
         _ keys: KeyWriter

@@ -117,7 +117,9 @@ struct Revalidation {
     }
 
     /// Applies a 304 that is for one client to a response that all clients may have (§3.5): it confirms the bytes and
-    /// renews the lifetime; its other fields are for that client.
+    /// renews the lifetime; its other fields are for that client. By the letter of §4.3.4 they would be merged into the
+    /// stored ones, whose `public` then allows them to all clients: `X-User: me` would go to everybody. But the origin
+    /// gave that directive for the response that it came with.
     private func confirmed(_ old: StoredResponse, by fields: FieldView, _ notModified: ResponseFacts) -> StoredResponse
     {
         let head = Freshening.head(old.head, confirmedBy: fields, facts: notModified)

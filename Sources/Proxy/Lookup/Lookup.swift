@@ -195,6 +195,14 @@ struct Lookup {
     // MARK: - Parts
 
     /// The outcome if parts of the variant are stored; `nil`: the same as if they were not.
+    ///
+    /// | wanted bytes | the client gets | the origin is asked for |
+    /// | --- | --- | --- |
+    /// | all stored and fresh | 206, or 416 | nothing |
+    /// | all stored, but stale | the same, after a 304 | the range, with the validators, if any |
+    /// | some missing, under a strong tag | stored and arriving bytes, in order | the missing range, `If-Range` |
+    /// | some missing, without one | as if no part were stored | the range, or the whole |
+    /// | several ranges, some missing | as if no part were stored | the whole |
     private func outcomeOfParts(_ advice: KeyMarkers.Advice) -> Outcome? {
         guard let resource, resource.hasParts, request.method == .get, request.route.isCached,
             !request.directives.noStore

@@ -6,7 +6,7 @@ import Telemetry
 import Upstream
 
 /// The objects that the requests and fetches of one loop share: time, settings, what all loops share, records, and
-/// buffers that one request after another uses. Owned by the loop's worker, confined to its loop.
+/// buffers that one request after another uses. Owned by the loop's `Worker`, confined to its loop.
 final class LoopContext {
     let loop: EventLoop
     let deadlines: DeadlineWheel
@@ -68,8 +68,9 @@ final class LoopContext {
     var settings: ProxySettings { loopSettings.settings }
     var storage: StorageSettings { shared.storage }
 
-    // An object reached through two others is retained at each use (docs/decisions.md, CPU). So frequently used members
-    // have an accessor here that is not inlined.
+    // An object reached through two others is retained at each use, and released afterwards, since another object might
+    // take its place meanwhile: two atomic instructions. An object in a `let` of `self` is not. So frequently used
+    // members have an accessor here that is not inlined, and so takes one step of the path only.
 
     /// Nanoseconds of the loop's clock.
     var now: Int64 { @inline(never) get { loop.now } }

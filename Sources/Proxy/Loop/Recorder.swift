@@ -21,7 +21,10 @@ struct SentResponse {
 
 /// Records each finished request: counters, latencies, and a record for the access log. Formats no text.
 ///
-/// One per worker, confined to its loop.
+/// Not an `OperationObserver`: a hit has no operation, and an observer runs on the thread that ends the operation,
+/// while counters belong to one loop each.
+///
+/// Owned by its `LoopContext`, confined to its loop.
 final class Recorder {
     /// The `detail` of a request that the end of the program aborted.
     static let shutdown: StaticString = "shutdown"
@@ -47,7 +50,7 @@ final class Recorder {
         self.feed = feed
     }
 
-    /// The worker ends: from now on each record is handed to the access log at once.
+    /// The loop ends: from now on each record is handed to the access log at once.
     func finish() { feed?.finish() }
 
     func record(

@@ -5,7 +5,7 @@ import Upstream
 
 /// One loop's connections to origins: a pool for each origin of the settings, made at its first use.
 ///
-/// Owned by its worker, confined to its loop.
+/// Owned by its `LoopContext`, confined to its loop.
 final class UpstreamPools {
     /// The most bytes that one read of a response takes: half the window of a body that is not kept whole, so that its
     /// readers take the bytes of one read while the next one arrives.

@@ -24,7 +24,8 @@ struct FetchSearch {
 
     /// Found under the table's lock instead of a fetch: the store or the query rules changed since the look-up. A
     /// resource is a snapshot, so another identity means that a response was stored, marked or dropped since; the
-    /// request is looked up again. This makes look-up, join and lead one step.
+    /// request is looked up again. This makes look-up, join and lead one step, although the store and the table have
+    /// locks of their own: a hit takes the store's alone, and `Coalescing` knows nothing of HTTP.
     private enum Superseded: Sendable { case snapshot }
 
     /// - Parameter resource: the stored responses and notes from which the plan was made.
@@ -112,8 +113,8 @@ struct FetchSearch {
         }
     }
 
-    /// Waits with the other requests of this loop that have joined `operation`; or, if its response is there, in a group
-    /// of its own.
+    /// Waits with the other requests of this loop that have joined `operation`; or, if its response is there, in a
+    /// group of its own.
     private func joined(_ operation: FetchOperation, _ token: WaiterToken, late: Bool, _ made: WaiterGroup?) {
         if late {
             let group = WaiterGroup(at: operation, context: context)

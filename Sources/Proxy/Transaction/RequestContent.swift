@@ -67,7 +67,9 @@ extension Transaction {
     }
 
     /// Whether a piece may be as large as one read of content. Content that must be kept is read in small pieces:
-    /// before a fetch has its slot, and if the next piece may show that the content is too large to be read ahead.
+    /// before a fetch has its slot, and if the next piece may show that the content is too large to be read ahead. Ten
+    /// thousand uploads may wait for slots, and would hold 2.5 GiB in large pieces. Some bytes are read even then:
+    /// otherwise a client that leaves is not noticed, and takes a slot.
     var takesLargePieces: Bool {
         state == .gathering ? request.head.framing != .chunked : unsharedFetch?.hasBegun ?? true
     }

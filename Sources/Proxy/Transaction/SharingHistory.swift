@@ -7,8 +7,8 @@ struct SharingHistory: Equatable {
     /// Whether a fetch was too slow: the request waits for the next like any other request, but until that one ends
     /// (`Transaction.waitedTooLong`).
     private(set) var hasWaited = false
-    /// Whether the request's fetches are for it alone. After two releases, a third fetch of a key whose responses cannot
-    /// be shared would bring it no response, either.
+    /// Whether the request's fetches are for it alone. After two releases, a third fetch of a key whose responses
+    /// cannot be shared would bring it no response, either.
     private(set) var isGivenUp = false
 
     /// Whether the look-up of another request with the same head would have the same outcome.

@@ -61,7 +61,8 @@ extension Transaction {
     /// Whether the request waits until the fetch ends, which the upstream's timeouts ensure: the fetch has its slot,
     /// and the request leads it, or has given up a wait before. A request gives up only one wait: so requests that gave
     /// up together wait together, and the number of fetches follows from the time that passes, not from the number of
-    /// clients.
+    /// clients. If the second wait ended after another `wait-timeout`, all but a few would get 503 as soon as an origin
+    /// always takes a little longer.
     func waitsAsLong(as operation: FetchOperation) -> Bool {
         // The leader reads the state of the fetch itself: the operation may have its slot while the fetch has not begun
         // yet on this loop.

@@ -115,7 +115,9 @@ final class Transaction: WaitingRequest, FetchLeader {
     }
 
     /// Looks up again: the fetch that the request waited for has taken too long. No more requests join that fetch, so
-    /// that all that gave it up, and all that come later, share the next one.
+    /// that all that gave it up, and all that come later, share the next one. The request does not wait for both: then
+    /// two operations would have to call it back exactly once. A response of the first one that comes meanwhile is
+    /// stored for later requests.
     func lookAgainForNext(after operation: FetchOperation) {
         sharingHistory.noteWait()
         // Not after its response was delivered: then that is as good as the next fetch's.
