@@ -15,7 +15,7 @@ import Storage
 /// | the same, if no parts are stored | goes to the leader as it is; after the 206 later requests fetch alone |
 /// | a 304 that confirms no stored response | the origin is asked once more, without conditions |
 ///
-/// An answer to one client (`ResponseFacts.speaksForOthers`) evicts no parts. A part's `Set-Cookie` and private fields
+/// An answer to one client (`ResponseFacts.appliesToOtherRequests`) evicts no parts. A part's `Set-Cookie` and private fields
 /// go to its leader, as those of a 304 do; a part whose `Set-Cookie` may not be shared is neither shared nor stored. A
 /// part for a session is stored under the stored fields (`keeper`).
 struct PartialResponse {
