@@ -19,8 +19,8 @@ import HTTPSemantics
 /// requests, and may rule out a validation. `authorization` precedes `range`, because requests that wait for the same
 /// part also wait in vain if only one of them may have it.
 ///
-/// A fetch sets markers when the response's head has arrived (`Fetch.remember`; `Sharing.reasonToRemember` says which
-/// responses set `pass`). A marker is removed when another of its kind replaces it, when a response for several
+/// A fetch sets markers when the response's head has arrived (`Announcement.remember`; `Sharing.reasonToRemember` says
+/// which responses set `pass`). A marker is removed when another of its kind replaces it, when a response for several
 /// requests contradicts it, or when the whole key is forgotten. An expired marker stays in memory until another marker
 /// is set for the key, or until the next response for several requests.
 public struct KeyMarkers: Sendable, Equatable {
