@@ -25,7 +25,7 @@ import Testing
             let code = withoutComments(text)
             return File(
                 name: path.split(separator: "/").last?.split(separator: ".").first ?? "", room: room,
-                lines: text.count { $0 == "\n" }, words: Set(code.split { !$0.isLetter && !$0.isNumber && $0 != "_" }),
+                lines: text.count { $0 == "\n" }, words: words(of: code),
                 types: declared(in: code))
         }
     }
@@ -66,17 +66,64 @@ import Testing
         #expect(!code.contains("B") && !code.contains("C") && !code.contains("D") && !code.contains("G"))
     }
 
+    /// The lines of a file without comments and without what stands in strings.
     private static func withoutComments(_ text: String) -> String {
-        text.replacing(/"""[\s\S]*?"""/, with: "").replacing(/\/\/[^\n]*/, with: "")
-            .replacing(/"(\\.|[^"\\\n])*"/, with: "")
+        var code: [UInt8] = []
+        var isInLongString = false
+        for line in text.utf8.split(separator: UInt8(ascii: "\n"), omittingEmptySubsequences: false) {
+            let quotes = line.count { $0 == UInt8(ascii: "\"") }
+            if quotes == 3 || isInLongString {
+                // A string of several lines begins or ends here, or goes on.
+                if quotes == 3 { isInLongString.toggle() }
+            } else {
+                appendCode(of: line, to: &code)
+            }
+            code.append(UInt8(ascii: "\n"))
+        }
+        return String(decoding: code, as: UTF8.self)
+    }
+
+    private static func appendCode(of line: Substring.UTF8View, to code: inout [UInt8]) {
+        var (isInString, isEscaped) = (false, false)
+        var last: UInt8 = 0
+        for byte in line {
+            if isEscaped {
+                isEscaped = false
+            } else if isInString, byte == UInt8(ascii: "\\") {
+                isEscaped = true
+            } else if byte == UInt8(ascii: "\"") {
+                isInString.toggle()
+            } else if !isInString {
+                if byte == UInt8(ascii: "/"), last == byte { return }
+                code.append(byte)
+            }
+            last = byte
+        }
+    }
+
+    /// The words that begin with a capital letter, as types do.
+    private static func words(of code: String) -> Set<Substring> {
+        var words: Set<Substring> = []
+        for word in code.utf8.split(whereSeparator: { !isOfName($0) }) {
+            if let first = word.first, UInt8(ascii: "A")...UInt8(ascii: "Z") ~= first { words.insert(Substring(word)) }
+        }
+        return words
+    }
+
+    private static func isOfName(_ byte: UInt8) -> Bool {
+        (byte | 0x20) &- 0x61 < 26 || byte &- 0x30 < 10 || byte == UInt8(ascii: "_")
     }
 
     /// The types that are declared at the beginning of a line.
     private static func declared(in code: String) -> [Substring] {
-        code.matches(
-            of:
-                /(?:^|\n)(?:package |public |fileprivate |private )?(?:final )?(?:struct|class|enum|protocol|typealias) (\w+)/
-        )
-        .map(\.1)
+        let kinds: Set<Substring> = ["struct", "class", "enum", "protocol", "typealias"]
+        let modifiers: Set<Substring> = ["package", "public", "fileprivate", "private", "final"]
+        return code.split(separator: "\n").compactMap { line in
+            guard line.utf8.first != UInt8(ascii: " ") else { return nil }
+            let words = line.split(maxSplits: 5) { !$0.isLetter && !$0.isNumber && $0 != "_" }
+                .drop { modifiers.contains($0) }
+            guard let kind = words.first, kinds.contains(kind) else { return nil }
+            return words.dropFirst().first
+        }
     }
 }
