@@ -62,7 +62,6 @@ public final class GrowingBody: Sendable {
     let loans: [Loan]
 
     /// - Parameters:
-    /// - Parameters:
     ///   - expectedLength: the length that the message announced, so that a small body allocates exactly its bytes.
     ///   - window: the most bytes to retain for readers that lag, at least 128 KiB, or `nil` to keep the body whole.
     ///   - writerWake: called on any thread when a window that was full has room again.

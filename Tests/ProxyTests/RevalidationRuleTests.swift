@@ -229,7 +229,7 @@ import Testing
         for known in row.known { try world.learn(known, of: request) }
         let revalidation = Revalidation(
             request: request, plan: try world.plan(for: request), requestTime: arrival.after(10),
-            hasPassCookie: hasPassCookie, store: world.store,
+            hasPassCookie: hasPassCookie, operation: nil, shared: world.shared,
             recorder: Recorder(loop: loop, metrics: LoopMetrics(), feed: nil, trustedProxies: TrustedProxies()))
         let fields = row.answer.first?.isNumber == true ? String(row.answer.dropFirst(4)) : row.answer
         act(revalidation, block(fields))

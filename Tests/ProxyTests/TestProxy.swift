@@ -153,6 +153,13 @@ final class TestOrigin {
         return socket
     }
 
+    func answerLast(_ body: String, _ fields: String) {
+        let one = asking.removeLast()
+        let bytes = ByteSlice("HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\n\(fields)\r\n\r\n\(body)")
+        _ = one.write(bytes.span)
+    }
+    var askingCount: Int { asking.count }
+    func skip() { if asking.count > 1 { asking.removeFirst() } }
     /// Closes its connection instead.
     func hangUp() { asking.removeFirst().close() }
 }

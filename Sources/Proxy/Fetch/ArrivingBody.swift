@@ -129,7 +129,7 @@ struct ArrivingBody {
                 return .done(.refused(after: taken))
             }
             // The time of the wait begins anew.
-            if taken > 0 { memoryWait?.since = now }
+            if taken > 0 { memoryWait?.foundSome(at: now) }
             return .noMemory(after: taken)
         }
     }

@@ -53,6 +53,8 @@ final class Fetch: DeadlineTarget {
     private(set) var waiter: FetchWaiter?
     /// Whether an interim response came that is not for the leader alone.
     private(set) var hasSharedInterims = false
+    /// Whether the cancellation of the operation, which waits for its slot, is observed.
+    private var isObserved = false
 
     let context: LoopContext
     private(set) var state = State.new
@@ -213,6 +215,13 @@ final class Fetch: DeadlineTarget {
     func gather(_ waiter: FetchWaiter) -> Bool {
         self.waiter = waiter
         return hasBegun
+    }
+
+    /// Notes that the cancellation of the operation is observed.
+    /// - Returns: whether it was observed already.
+    func noteObserved() -> Bool {
+        defer { isObserved = true }
+        return isObserved
     }
 
     /// Passes an interim response to all that wait but the leader.

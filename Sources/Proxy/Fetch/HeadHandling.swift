@@ -97,7 +97,7 @@ struct HeadHandling {
     private var revalidation: Revalidation {
         Revalidation(
             request: request, plan: plan, requestTime: requestTime, hasPassCookie: hasPassCookie,
-            store: context.shared.store, recorder: context.recorder)
+            operation: fetch.operation, shared: context.shared, recorder: context.recorder)
     }
 
     /// Handles a 304 to our own conditions.

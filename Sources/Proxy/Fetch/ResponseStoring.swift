@@ -34,7 +34,8 @@ struct ResponseStoring {
         dropFormer()
         if fetch.method == .get, fetch.plan.stored != nil, fetch.placement.otherKey == nil {
             Revalidation(
-                request: request, plan: fetch.plan, requestTime: fetch.sentAt, hasPassCookie: false, store: responses,
+                request: request, plan: fetch.plan, requestTime: fetch.sentAt, hasPassCookie: false,
+                operation: fetch.operation, shared: fetch.context.shared,
                 recorder: recorder
             ).dropVariants(before: response)
         }
@@ -79,6 +80,6 @@ struct ResponseStoring {
         guard fetch.placement.otherKey != nil || request.isUnderVariation, fetch.storeKey != request.sentKey,
             let former = responses.resource(request.sentKey), former.count > 0
         else { return }
-        responses.remove(request.sentKey, keepsNotes: true)
+        fetch.context.shared.drop(request.sentKey, except: fetch.operation)
     }
 }

@@ -15,8 +15,12 @@ struct Revalidation {
     /// Whether the request goes past the cache because of one of its cookies: then its answer changes no stored
     /// response.
     let hasPassCookie: Bool
-    let store: ResponseStore
+    /// The operation of the fetch.
+    let operation: FetchOperation?
+    let shared: SharedState
     let recorder: Recorder
+
+    var store: ResponseStore { shared.store }
 
     /// RFC 9111 §4.3.5: applies a response to HEAD to the stored responses to GET.
     /// - Parameter contentLength: the `Content-Length` of the response to HEAD.
@@ -199,7 +203,7 @@ struct Revalidation {
     private func replace(_ old: StoredResponse, by new: StoredResponse, isConfirmed: Bool) -> Bool {
         guard new.facts.appliesToOtherRequests(than: request), !hasPassCookie else { return false }
         guard Placement.staysUnderItsKey(new, for: request) else {
-            store.remove(request.key, keepsNotes: true)
+            shared.drop(request.key, except: operation)
             return false
         }
         guard mayStay(new.facts) else {

@@ -41,13 +41,15 @@ extension SharedState {
     {
         let bytes = sent.bytes
         let keys = [sent] + variations.invalidate(bytes.span).map { writer.key(sent, under: $0) }
-        let origins = origins
-        var dropped = 0
-        for key in keys {
-            for origin in origins { origin.invalidateFetches(of: key, except: own) }
-            dropped += store.remove(key, keepsNotes: keepsNotes)
-        }
-        return (keys, dropped)
+        return (keys, keys.reduce(0) { $0 + drop($1, keepsNotes: keepsNotes, except: own) })
+    }
+
+    /// Marks the fetches in flight for one key, and then drops the responses that are stored under it. Any thread.
+    /// - Returns: the number of responses that were dropped.
+    @discardableResult
+    func drop(_ key: CacheKey, keepsNotes: Bool = true, except own: FetchOperation?) -> Int {
+        for origin in origins { origin.invalidateFetches(of: key, except: own) }
+        return store.remove(key, keepsNotes: keepsNotes)
     }
 
     /// Marks the fetches in flight for keys that `isMeant` accepts. The caller removes the responses that are stored

@@ -26,7 +26,7 @@ final class MemoryLine: Sendable {
     private struct Entry {
         let place: ObjectIdentifier
         /// Nanosecond of the monotonic clock.
-        let since: Int64
+        var since: Int64
         let wake: @Sendable () -> Void
     }
 
@@ -65,6 +65,14 @@ final class MemoryLine: Sendable {
         let entry = Entry(place: ObjectIdentifier(place), since: place.since, wake: wake)
         state.withLock { $0[place.need].append(entry) }
         change(place.need, by: 1)
+    }
+
+    fileprivate func change(_ place: MemoryWait) {
+        let identifier = ObjectIdentifier(place)
+        state.withLock { state in
+            guard let index = state[place.need].firstIndex(where: { $0.place == identifier }) else { return }
+            state[place.need][index].since = place.since
+        }
     }
 
     fileprivate func leave(_ place: ObjectIdentifier, _ need: Need) {
@@ -106,7 +114,8 @@ final class MemoryLine: Sendable {
             }
             let identifier = place.map { ObjectIdentifier($0) }
             return state.withLock { state in
-                if let oldest = state.bodies.first, now - oldest.since >= Self.bodyPatience { return false }
+                // A body that found some memory waits anew, so the first is not always the oldest.
+                if state.bodies.contains(where: { now - $0.since >= Self.bodyPatience }) { return false }
                 return identifier.map { own in state.heads.prefix(Self.front).contains { $0.place == own } } ?? true
             }
         }
@@ -123,7 +132,7 @@ final class MemoryWait {
     static let headPatience: Int64 = 2_000_000_000
 
     /// When memory was missing for the first time, or last found, in nanoseconds of the loop's clock.
-    var since: Int64
+    private(set) var since: Int64
     let need: MemoryLine.Need
     private let line: MemoryLine
     private(set) var isInLine = true
@@ -134,6 +143,12 @@ final class MemoryWait {
     init(for need: MemoryLine.Need, since now: Int64, in line: MemoryLine, wake: @escaping @Sendable () -> Void) {
         (self.need, self.line, since) = (need, line, now)
         line.enter(self, wake: wake)
+    }
+
+    /// Some memory was found, and more is wanted: the time of the wait begins anew.
+    func foundSome(at now: Int64) {
+        since = now
+        line.change(self)
     }
 
     /// Leaves the line, at once: the next fetch can be woken.
