@@ -54,7 +54,7 @@ final class Fetch: DeadlineTarget {
     /// Whether an interim response came that is not for the leader alone.
     private(set) var hasSharedInterims = false
     /// Whether the cancellation of the operation, which waits for its slot, is observed.
-    private var isObserved = false
+    var isObserved = false
 
     let context: LoopContext
     private(set) var state = State.new
@@ -215,13 +215,6 @@ final class Fetch: DeadlineTarget {
     func gather(_ waiter: FetchWaiter) -> Bool {
         self.waiter = waiter
         return hasBegun
-    }
-
-    /// Notes that the cancellation of the operation is observed.
-    /// - Returns: whether it was observed already.
-    func noteObserved() -> Bool {
-        defer { isObserved = true }
-        return isObserved
     }
 
     /// Passes an interim response to all that wait but the leader.

@@ -75,7 +75,8 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
         guard work.handle.isCurrent else { return elsewhere.add(LoopBound(waiter, on: loop())) }
         // Without a slot there is no work to stop that would tell the fetch of its end.
         if work.use({ $0.gather(waiter) }) { return work.use { $0.hasSharedInterims } ? elsewhere.interims : [] }
-        if work.use({ $0.noteObserved() }) { return [] }
+        if work.use({ $0.isObserved }) { return [] }
+        work.use { $0.isObserved = true }
         add(
             OperationObserver(of: .cancelled, on: work.handle) {
                 ($0.operation as? FetchOperation)?.work.value.end(.cancelled)
