@@ -47,7 +47,7 @@ import Testing
         }
     }
 
-    @Test func `callbacks posted before the barrier run first, also those deferred to later slices`() throws {
+    @Test func `callbacks posted before the barrier run first, also those deferred to later turns`() throws {
         try onLoops(1) { barrier, loops, turns in
             loops[0].handle.post { note("posted") }
             for number in 0..<2 * Turns.turn { turns[0].put { note("turn \(number)") } }

@@ -51,7 +51,7 @@ import Testing
         return buffer
     }
 
-    @Test func `a slice ends after a number of pieces, and the next one continues there`() throws {
+    @Test func `a turn ends after a number of pieces, and the next one continues there`() throws {
         let (reader, most) = (try reader(), ContentReader.mostPieces)
         let input = input(String(repeating: "1\r\nx\r\n", count: 2 * most + 1) + "0\r\n\r\nGET")
         #expect(try turn(reader, input) == Turn(pieces: most, bytes: most, end: .turnIsOver))
@@ -60,7 +60,7 @@ import Testing
         #expect(input.count == 3)
     }
 
-    @Test func `the end of content may be all that a slice reads`() throws {
+    @Test func `the end of content may be all that a turn reads`() throws {
         let (reader, most) = (try reader(), ContentReader.mostPieces)
         let input = input(String(repeating: "1\r\nx\r\n", count: most) + "0\r\n\r\n")
         #expect(try turn(reader, input) == Turn(pieces: most, bytes: most, end: .turnIsOver))
@@ -68,7 +68,7 @@ import Testing
         #expect(input.isEmpty)
     }
 
-    @Test func `content in few pieces takes one slice, however large`() throws {
+    @Test func `content in few pieces takes one turn, however large`() throws {
         let reader = try reader()
         let input = input("20000\r\n" + String(repeating: "x", count: 0x20000) + "\r\n0\r\n\r\n")
         let read = try turn(reader, input)
@@ -76,7 +76,7 @@ import Testing
         #expect(read.end == .end)
     }
 
-    @Test func `the size limit applies to all slices together`() throws {
+    @Test func `the size limit applies to all turns together`() throws {
         let (reader, most) = (try reader(limit: ContentReader.mostPieces), ContentReader.mostPieces)
         let input = input(String(repeating: "1\r\nx\r\n", count: most + 1))
         #expect(try turn(reader, input) == Turn(pieces: most, bytes: most, end: .turnIsOver))

@@ -7,9 +7,9 @@ import Testing
 
 /// Who has sent all there is of a body gets a turn when there is more: nobody is forgotten, and nobody else is served.
 @Suite(.timeLimit(.minutes(1))) struct StarvedClientsTests {
-    private final class Client: SliceTaker {
+    private final class Client: TurnTaker {
         private(set) var turns = 0
-        func runSlice() { turns += 1 }
+        func turnCame() { turns += 1 }
     }
 
     private struct Place {
@@ -130,7 +130,7 @@ import Testing
     }
 
     /// Reads all there is whenever its turn comes.
-    private final class Reader: SliceTaker {
+    private final class Reader: TurnTaker {
         private let starved: StarvedClients
         private let body: GrowingBody
         private let atEnd: (_ length: Int) -> Void
@@ -143,7 +143,7 @@ import Testing
             cursor = try #require(body.attach())
         }
 
-        func runSlice() {
+        func turnCame() {
             while true {
                 var slices: [ByteSlice] = []
                 let (phase, reachesEnd) = body.read(at: cursor, into: &slices, limit: 16)
@@ -172,7 +172,7 @@ import Testing
                 for _ in 0..<count { _ = body.append(bytes.span) }
                 body.complete()
             }
-            for reader in readers { reader.runSlice() }
+            for reader in readers { reader.turnCame() }
         }
         writer?.join()
         #expect(lengths == Array(repeating: count, count: 20))

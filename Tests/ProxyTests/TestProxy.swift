@@ -167,7 +167,7 @@ final class TestOrigin {
 struct NotAdmitted: Error { let text: String }
 
 /// A client that takes whatever it is sent.
-final class TestClient: TransactionClient, SliceTaker {
+final class TestClient: TransactionClient, TurnTaker {
     private let worker: Worker
     private(set) var transaction: Transaction?
     private var delivery: Delivery?
@@ -230,7 +230,7 @@ final class TestClient: TransactionClient, SliceTaker {
     func tunnel(to upstream: UpstreamConnection, head: ByteBuffer) { upstream.closeTunnel() }
     func settlePersistence() -> Bool { true }
 
-    func runSlice() { pump() }
+    func turnCame() { pump() }
 
     private func pump() {
         guard let delivery else { return }

@@ -16,7 +16,7 @@ import Testing
         return crowd
     }
 
-    @Test func `all members get the response of the one fetch, even more of them than fit a slice`() throws {
+    @Test func `all members get the response of the one fetch, even more of them than fit a turn`() throws {
         let proxy = try TestProxy()
         let members = try crowd(of: 3 * Turns.turn, at: proxy)
         #expect(proxy.worker.clients.latestGroup.group?.operation.waiterCount == members.count + 2)

@@ -32,7 +32,7 @@ import Testing
     }
 
     @Test(arguments: [true, false])
-    func `interim responses reach the waiters in slices, each once and in order`(isCrowd: Bool) throws {
+    func `interim responses reach the waiters in turns, each once and in order`(isCrowd: Bool) throws {
         let proxy = try TestProxy()
         let clients = try isCrowd ? crowd(at: proxy) : loners(at: proxy)
         let (first, second, third) = (interim("a"), interim("b"), interim("c"))
@@ -63,7 +63,7 @@ import Testing
         #expect(mostAtOnce(clients) <= Turns.turn)
     }
 
-    @Test func `a request that joins after an interim response gets it too, in slices`() throws {
+    @Test func `a request that joins after an interim response gets it too, in turns`() throws {
         let proxy = try TestProxy()
         let before = try crowd(at: proxy)
         let (first, second) = (interim("a"), interim("b"))

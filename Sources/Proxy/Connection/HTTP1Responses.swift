@@ -24,7 +24,7 @@ import Upstream
 ///
 /// This file has the step from one response to the next request, and the access log. The extensions send: responses of
 /// transactions and of this proxy (`Sending`), and plain hits (`Hits`).
-class HTTP1Responses: ClientTransport, TransactionClient, SliceTaker {
+class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
     final private(set) var transaction: Transaction?
     /// The request answered without a transaction, for the access log.
     final var answered: AnsweredRequest?
@@ -62,7 +62,7 @@ class HTTP1Responses: ClientTransport, TransactionClient, SliceTaker {
     override final func sendMore() { sendRest() }
 
     /// The body has grown or ended: send more.
-    final func runSlice() {
+    final func turnCame() {
         if phase == .serving, let delivery { pump(delivery) }
     }
 

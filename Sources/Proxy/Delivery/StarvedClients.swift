@@ -8,9 +8,9 @@ import Libevent
 final class StarvedClients {
     private final class Group {
         let body: GrowingBody
-        let waiting: Exclusive<[any SliceTaker]>
+        let waiting: Exclusive<[any TurnTaker]>
 
-        init(body: GrowingBody, first: any SliceTaker) {
+        init(body: GrowingBody, first: any TurnTaker) {
             self.body = body
             waiting = Exclusive([first])
         }
@@ -31,7 +31,7 @@ final class StarvedClients {
     }
 
     /// `follower` has read all arrived bytes: it gets one turn when more bytes arrive, or the end.
-    func wait(_ follower: any SliceTaker, for body: GrowingBody) {
+    func wait(_ follower: any TurnTaker, for body: GrowingBody) {
         if let latest, latest.body === body { return latest.waiting.use { $0.append(follower) } }
         let id = ObjectIdentifier(body)
         if let group = groups[id] {
@@ -57,7 +57,7 @@ final class StarvedClients {
             groups[id] = nil
             if latest === group { latest = nil }
         }
-        var due: [any SliceTaker] = []
+        var due: [any TurnTaker] = []
         group.waiting.use { swap(&due, &$0) }
         for follower in due { turns.serve(follower) }
     }

@@ -2,9 +2,9 @@ import Bytes
 import Libevent
 
 /// One of many objects that are due at the same time, and may be served now or in a later turn.
-protocol SliceTaker: AnyObject {
+protocol TurnTaker: AnyObject {
     /// Serves this taker now. Called on the loop; also if the taker no longer needs the turn.
-    func runSlice()
+    func turnCame()
 }
 
 /// Serves many waiters in turns: when thousands of waiters get their response at once, the loop serves its other
@@ -17,21 +17,21 @@ final class Turns {
 
     private let loop: EventLoop
     /// Takers of later turns, in order, each with its share of a turn. Those before `next` have been served.
-    private let later = Exclusive<[(taker: (any SliceTaker)?, share: Int)]>([])
+    private let later = Exclusive<[(taker: (any TurnTaker)?, share: Int)]>([])
     private var next = 0
     /// Whether a later turn is scheduled. Until it has run, no taker is served at once, ahead of the takers that wait
     /// for it.
     private var isWaiting = false
     private var served = 0
     /// Takers that are served at the end of this iteration.
-    private let soon = Exclusive<[any SliceTaker]>([])
+    private let soon = Exclusive<[any TurnTaker]>([])
     private var hasHook = false
 
     init(loop: EventLoop) { self.loop = loop }
 
     /// Serves the taker at once, or in a later turn.
-    func serve(_ taker: any SliceTaker) {
-        if takeTurn() { taker.runSlice() } else { put(taker) }
+    func serve(_ taker: any TurnTaker) {
+        if takeTurn() { taker.turnCame() } else { put(taker) }
     }
 
     /// Whether the caller may be served at once, which is then counted; if not, the caller must `put` itself into a
@@ -44,7 +44,7 @@ final class Turns {
     }
 
     /// Serves the taker when all sockets that are ready in this iteration have been read.
-    func putSoon(_ taker: any SliceTaker) {
+    func putSoon(_ taker: any TurnTaker) {
         hookOnce()
         soon.use { $0.append(taker) }
     }
@@ -56,7 +56,7 @@ final class Turns {
     }
 
     private func iterationEnds() {
-        var due: [any SliceTaker] = []
+        var due: [any TurnTaker] = []
         soon.use { swap(&due, &$0) }
         for taker in due { serve(taker) }
         due.removeAll(keepingCapacity: true)
@@ -72,13 +72,13 @@ final class Turns {
     }
 
     /// Serves the taker in a later turn.
-    func put(_ taker: any SliceTaker) { put(taker, share: 1) }
+    func put(_ taker: any TurnTaker) { put(taker, share: 1) }
 
     /// Gives the taker a turn of its own, behind the takers that wait now. In it, the taker serves up to `turn` waiters
     /// itself.
-    func putAlone(_ taker: any SliceTaker) { put(taker, share: Self.turn) }
+    func putAlone(_ taker: any TurnTaker) { put(taker, share: Self.turn) }
 
-    private func put(_ taker: any SliceTaker, share: Int) {
+    private func put(_ taker: any TurnTaker, share: Int) {
         later.use { $0.append((taker, share)) }
         if !isWaiting { goOnLater() }
     }
@@ -89,12 +89,12 @@ final class Turns {
     /// Runs `job` behind the takers that wait now, for the end of the iteration or for a later turn.
     func putSoon(_ job: @escaping () -> Void) { putSoon(Job(job)) }
 
-    private final class Job: SliceTaker {
+    private final class Job: TurnTaker {
         private let job: () -> Void
 
         init(_ job: @escaping () -> Void) { self.job = job }
 
-        func runSlice() { job() }
+        func turnCame() { job() }
     }
 
     private func goOnLater() {
@@ -105,7 +105,7 @@ final class Turns {
 
     /// The loop ends and runs no later turn: releases all waiting takers.
     private func letGo() {
-        var former: [(taker: (any SliceTaker)?, share: Int)] = []
+        var former: [(taker: (any TurnTaker)?, share: Int)] = []
         later.use { swap(&former, &$0) }
         next = 0
         // Release the takers here, not while `later` is being changed: a `deinit` may call `put`.
@@ -113,7 +113,7 @@ final class Turns {
     }
 
     private func goOn() {
-        var due: [any SliceTaker] = []
+        var due: [any TurnTaker] = []
         due.reserveCapacity(Self.turn)
         let isDone = later.use { later in
             var room = Self.turn
@@ -134,6 +134,6 @@ final class Turns {
         }
         isWaiting = false
         if !isDone { goOnLater() }
-        for taker in due { taker.runSlice() }
+        for taker in due { taker.turnCame() }
     }
 }

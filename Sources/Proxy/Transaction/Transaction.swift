@@ -231,7 +231,7 @@ final class Transaction: WaitingRequest, FetchLeader {
 
     // MARK: Calls of its group
 
-    override func runSlice() {
+    override func turnCame() {
         guard state == .waiting, let group else { return }
         // Before the result, and so before the response.
         group.sendMissingInterims(self)

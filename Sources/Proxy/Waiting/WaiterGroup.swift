@@ -30,7 +30,7 @@ import Libevent
 ///
 /// A member gets each interim response once and in order, since the group counts how many it was sent; and before its
 /// result, since the missing ones are sent when it takes the result.
-final class WaiterGroup: FetchWaiter, SliceTaker {
+final class WaiterGroup: FetchWaiter, TurnTaker {
     private enum State {
         /// The members wait for the result.
         case gathering
@@ -295,7 +295,7 @@ final class WaiterGroup: FetchWaiter, SliceTaker {
         context.turns.putAlone(self)
     }
 
-    func runSlice() {
+    func turnCame() {
         isInLine = false
         var left = Turns.turn
         if isGathering, clock.isDue { endWaits(atMost: &left) }

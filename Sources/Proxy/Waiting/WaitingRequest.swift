@@ -1,7 +1,7 @@
 import Bytes
 
 /// One request as a `WaiterGroup` sees it. A base class for the same reason as `DeadlineTarget`.
-class WaitingRequest: SliceTaker {
+class WaitingRequest: TurnTaker {
     /// The request, whose key may change between look-ups, as more query rules are learnt for its path.
     final var request: ClientRequest
     final let arrival: Arrival
@@ -16,7 +16,7 @@ class WaitingRequest: SliceTaker {
     }
 
     /// The request may take its result, if there is one.
-    func runSlice() {}
+    func turnCame() {}
     /// Sends one or more interim responses to the client.
     func send(interim: ByteSlice) {}
     /// The request has waited as long as it may.

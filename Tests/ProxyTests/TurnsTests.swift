@@ -4,11 +4,11 @@ import Testing
 @testable import Proxy
 
 /// A crowd is served in turns, between which the loop does its other work.
-@Suite(.timeLimit(.minutes(1))) struct SlicesTests {
-    private final class Taker: SliceTaker {
+@Suite(.timeLimit(.minutes(1))) struct TurnsTests {
+    private final class Taker: TurnTaker {
         private let serve: () -> Void
         init(_ serve: @escaping () -> Void) { self.serve = serve }
-        func runSlice() { serve() }
+        func turnCame() { serve() }
     }
 
     /// What happens on a loop that `body` begins and `stop` ends, as a list of words.
@@ -29,7 +29,7 @@ import Testing
     }
 
     @Test
-    func `the first waiters of an iteration are served at once, the others in slices, in order`()
+    func `the first waiters of an iteration are served at once, the others in turns, in order`()
         throws
     {
         let most = Turns.turn
@@ -61,7 +61,7 @@ import Testing
         }
     }
 
-    @Test func `thousands of slices of waiters are served completely and in order`() throws {
+    @Test func `thousands of turns of waiters are served completely and in order`() throws {
         let count = 3000 * Turns.turn + 1
         let course = try course { loop, turns, note in
             for number in 0..<count {
@@ -77,7 +77,7 @@ import Testing
         #expect(course == (0..<count).map { "\($0)" } + (0..<count).map { "+\($0)" })
     }
 
-    @Test func `the next iteration again serves a full slice at once`() throws {
+    @Test func `the next iteration again serves a full turn at once`() throws {
         let course = try course { loop, turns, note in
             for _ in 0..<Turns.turn { turns.serve(Taker {}) }
             let isFull = !turns.takeTurn()
@@ -107,7 +107,7 @@ import Testing
         #expect(course == ["nobody yet", "first", "second", "third", "last"])
     }
 
-    @Test func `a waiter with a slice of its own goes behind the queue, and before later waiters`() throws {
+    @Test func `a waiter with a turn of its own goes behind the queue, and before later waiters`() throws {
         let course = try course { loop, turns, note in
             turns.put(Taker { note("first") })
             turns.putAlone(
@@ -122,7 +122,7 @@ import Testing
         #expect(course == ["nobody yet", "first", "alone", "last", "other work"])
     }
 
-    @Test func `waiters deferred to the end of the iteration are served then, in slices too`() throws {
+    @Test func `waiters deferred to the end of the iteration are served then, in turns too`() throws {
         let most = Turns.turn
         let course = try course { loop, turns, note in
             for number in 0...most { turns.putSoon(Taker { note("\(number)") }) }
