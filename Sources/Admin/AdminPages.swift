@@ -3,6 +3,7 @@ import Coalescing
 import HTTPSemantics
 import Libevent
 import Proxy
+import Routing
 import Storage
 import Telemetry
 import Upstream

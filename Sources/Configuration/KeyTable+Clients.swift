@@ -1,4 +1,4 @@
-import Proxy
+import Routing
 
 /// The keys for serving clients, and for forwarding their messages.
 extension KeyTable {

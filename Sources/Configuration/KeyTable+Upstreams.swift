@@ -1,5 +1,5 @@
 import HTTPSemantics
-import Proxy
+import Routing
 import Upstream
 import YAML
 

@@ -1,6 +1,6 @@
 import Bytes
 import HTTPSemantics
-import Proxy
+import Routing
 import Storage
 import Telemetry
 import Upstream

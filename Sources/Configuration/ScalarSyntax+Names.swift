@@ -1,6 +1,6 @@
 import Bytes
 package import Libevent
-package import Proxy
+package import Routing
 package import Telemetry
 package import Upstream
 

@@ -4,6 +4,7 @@ import Glibc
 import Libevent
 import Logging
 import Proxy
+import Routing
 import Storage
 import Upstream
 

@@ -3,6 +3,7 @@ import Libevent
 import Logging
 import LoopTesting
 import Proxy
+import Routing
 import Storage
 import Telemetry
 import Testing

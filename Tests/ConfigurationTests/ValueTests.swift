@@ -3,7 +3,7 @@ import Bytes
 import Configuration
 import HTTPSemantics
 import Libevent
-import Proxy
+import Routing
 import Storage
 import Telemetry
 import Testing

@@ -4,6 +4,8 @@ import HTTPSemantics
 import Libevent
 import LoopTesting
 import Repeatable
+import RouteTesting
+import Routing
 import Storage
 import Telemetry
 import Testing

@@ -3,6 +3,7 @@ import Glibc
 import HTTPSemantics
 import Libevent
 import LoopTesting
+import RouteTesting
 import Storage
 import Testing
 

@@ -1,6 +1,8 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import RouteTesting
+import Routing
 import Storage
 import Telemetry
 import Testing

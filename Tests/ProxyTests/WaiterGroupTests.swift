@@ -1,4 +1,5 @@
 import Coalescing
+import Routing
 import Telemetry
 import Testing
 

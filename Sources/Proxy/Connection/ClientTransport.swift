@@ -1,5 +1,6 @@
 import Bytes
 import Libevent
+import Routing
 import Telemetry
 
 /// A client's connection as a way for bytes: reads into a lent buffer, waits no longer than the timeouts, and closes so

@@ -1,6 +1,7 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import Routing
 
 /// Reading the content of the current request and passing it to the request's transaction.
 extension HTTP1Connection {

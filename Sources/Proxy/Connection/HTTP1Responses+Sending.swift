@@ -1,5 +1,6 @@
 import Bytes
 import Libevent
+import Routing
 import Telemetry
 
 /// Sending a response as fast as the client takes it.

@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Routing
 import Storage
 
 /// The form in which one client gets a response: its status, its part of the body, and its framing. Pure.

@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Routing
 import Upstream
 
 /// Writes the responses that the proxy itself makes: plain text that states the problem.

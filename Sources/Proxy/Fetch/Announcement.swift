@@ -2,6 +2,7 @@ import Bytes
 import Coalescing
 import HTTPSemantics
 import Libevent
+import Routing
 import Storage
 
 /// Makes a response known once its head is there: later requests find the fetch under the keys that the response is

@@ -1,6 +1,7 @@
 import Bytes
 import Coalescing
 import Libevent
+import Routing
 import Synchronization
 import Upstream
 

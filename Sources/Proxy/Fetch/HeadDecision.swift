@@ -1,4 +1,5 @@
 import HTTPSemantics
+import Routing
 import Storage
 
 /// The decision made when the head of a response for the waiters is there: which requests may have the response,

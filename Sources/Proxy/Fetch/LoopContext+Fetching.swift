@@ -1,6 +1,7 @@
 import Coalescing
 import HTTPSemantics
 import Libevent
+import Routing
 import Storage
 import Upstream
 

@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Routing
 import Storage
 
 /// The key under which a response with `No-Vary-Search` is stored. A request is looked up by the rules learnt for its

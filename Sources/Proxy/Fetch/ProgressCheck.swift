@@ -1,4 +1,5 @@
 import Libevent
+import Routing
 
 /// Checks from time to time whether the origin of a shared fetch stands still: then the next request starts another
 /// fetch. Belongs to one fetch, on its loop. Its methods return the next value: a change in place would need a run-time

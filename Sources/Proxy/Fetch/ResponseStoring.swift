@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Routing
 import Storage
 
 /// Puts the response of a fetch into the store, or the part of it that arrived.

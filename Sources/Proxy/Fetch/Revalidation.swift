@@ -1,4 +1,5 @@
 import HTTPSemantics
+import Routing
 import Storage
 
 /// Applies the origin's answer to the responses stored under the key of the fetch (RFC 9111 §4.3).

@@ -1,6 +1,7 @@
 import Bytes
 import Coalescing
 import HTTPSemantics
+import Routing
 import Storage
 
 /// Invalidation of stored responses and of fetches in flight, after an unsafe request (RFC 9111 §4.4) or for a purge.

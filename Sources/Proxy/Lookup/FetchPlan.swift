@@ -1,4 +1,5 @@
 import HTTPSemantics
+import Routing
 import Storage
 
 /// The purpose of a fetch, decided at look-up. An object, because it is passed on often.

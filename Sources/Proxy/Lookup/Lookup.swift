@@ -1,4 +1,5 @@
 import HTTPSemantics
+import Routing
 import Storage
 
 /// Decides how to answer one request, from the stored responses. Pure.

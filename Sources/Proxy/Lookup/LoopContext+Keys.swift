@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Routing
 import Storage
 
 /// Choosing the key under which a request is looked up, once its path has a `No-Vary-Search` rule.

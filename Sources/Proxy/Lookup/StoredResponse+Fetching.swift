@@ -1,4 +1,5 @@
 import HTTPSemantics
+import Routing
 import Storage
 
 /// Copies of a stored response, changed by a validation or for another request.

@@ -2,6 +2,7 @@ import Bytes
 import HTTPSemantics
 import Libevent
 import Logging
+import Routing
 import Telemetry
 import Upstream
 

@@ -1,5 +1,6 @@
 import Bytes
 import Logging
+import Routing
 import Storage
 import Synchronization
 import Upstream

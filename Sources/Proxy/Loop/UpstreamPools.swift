@@ -1,5 +1,6 @@
 import Bytes
 import Libevent
+import Routing
 import Telemetry
 import Upstream
 

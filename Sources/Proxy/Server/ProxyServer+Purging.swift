@@ -2,6 +2,7 @@ import Bytes
 import Coalescing
 import HTTPSemantics
 import Libevent
+package import Routing
 import Storage
 
 /// Removing stored responses at an operator's request. All of these are called on the control loop; the store may be

@@ -2,6 +2,7 @@ import Bytes
 import Coalescing
 package import Libevent
 package import Logging
+package import Routing
 package import Storage
 package import Telemetry
 package import Upstream

@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Routing
 import Upstream
 
 /// A request's content on its way from its client to its fetch. Held by its transaction, and changed only in this file.

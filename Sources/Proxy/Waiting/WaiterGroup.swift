@@ -2,6 +2,7 @@ import Bytes
 import Coalescing
 import HTTPSemantics
 import Libevent
+import Routing
 
 /// The requests of one loop that wait for one fetch, or for a part of its response: also the single request of a fetch
 /// that no other request can join. For the fetch they are one waiter; the group decides which member is served, and

@@ -1,4 +1,5 @@
 import Libevent
+import Routing
 import Telemetry
 
 /// One loop's share of the proxy: its listeners and clients, and the context of its requests and fetches. Confined to

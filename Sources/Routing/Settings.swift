@@ -124,7 +124,7 @@ package struct CoalescingSettings: Sendable, Equatable {
 }
 
 /// The action for a request that reaches a bound of coalescing.
-package enum BoundAction: String, Sendable, CaseIterable {
+public enum BoundAction: String, Sendable, CaseIterable {
     /// A stale response when one is stored (RFC 9111 §4.2.4 permitting), else 503.
     case stale
     /// The request joins the next fetch for the same key, with all others at the bound; if that does not avoid the
@@ -136,7 +136,7 @@ package enum BoundAction: String, Sendable, CaseIterable {
 
 /// The action for a fetch that has begun and that all its clients have left. A fetch that still waits for its slot is
 /// cancelled.
-package enum LastLeaveAction: String, Sendable, CaseIterable {
+public enum LastLeaveAction: String, Sendable, CaseIterable {
     /// The fetch continues and its response is stored for later requests.
     case finish
     /// The fetch is aborted, which spares the origin.

@@ -1,6 +1,6 @@
 import Bytes
-import HTTPSemantics
-package import Libevent
+public import HTTPSemantics
+public import Libevent
 
 /// A proxy in front of this one, such as a TLS terminator, whose `X-Forwarded-For` is trusted to name the client.
 package enum TrustedProxy: Sendable, Hashable {
@@ -11,12 +11,13 @@ package enum TrustedProxy: Sendable, Hashable {
 }
 
 /// The trusted proxies, in a form for look-up by address.
-struct TrustedProxies: Sendable {
+public struct TrustedProxies: Sendable {
     /// Their address ranges, ascending and disjoint, for binary search.
     private let ranges: [ClosedRange<IPAddress>]
     private let hasUnix: Bool
 
-    init(_ proxies: [TrustedProxy] = []) {
+    /// Finds `proxies`.
+    package init(_ proxies: [TrustedProxy] = []) {
         let blocks = proxies.compactMap { if case .addresses(let block) = $0 { block.range } else { nil } }
         // Two blocks are either nested or disjoint.
         ranges = blocks.sorted {
@@ -30,7 +31,7 @@ struct TrustedProxies: Sendable {
     }
 
     /// Whether the peer of a connection is a trusted proxy.
-    func include(_ peer: SocketAddress) -> Bool {
+    public func include(_ peer: SocketAddress) -> Bool {
         guard let address = IPAddress(peer) else { return hasUnix }
         return include(address)
     }
@@ -48,7 +49,7 @@ struct TrustedProxies: Sendable {
     /// `X-Forwarded-For` that is not a trusted proxy's. Each proxy appends the address of its own peer, so the members
     /// before that address may be made up by the client. Empty if the field names no address.
     @_lifetime(copy fields)
-    func client(in fields: FieldView) -> Span<UInt8> {
+    public func client(in fields: FieldView) -> Span<UInt8> {
         var found = Span<UInt8>()
         for index in fields.lines.indices.reversed() where fields.lines[index].field == .xForwardedFor {
             var rest = fields.value(at: index)

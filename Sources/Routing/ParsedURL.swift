@@ -1,10 +1,12 @@
 import Bytes
-import HTTPSemantics
+package import HTTPSemantics
 
 /// An absolute URL, parsed as the target of a request, so that it has the same key as requests for it.
 package struct ParsedURL {
-    let head: RequestHead
-    let fields: HeadBlock
+    /// The head of a request for the URL.
+    package let head: RequestHead
+    /// The fields of that request.
+    package let fields: HeadBlock
     let scheme: ClientScheme
 
     /// `nil` if `url` is no absolute http or https URL.
@@ -39,9 +41,9 @@ package struct ParsedURL {
     }
 
     /// Writes the key of a request for this URL without fields.
-    func write(to writer: KeyWriter, _ policy: KeyPolicy) { writer.write(head, fields.view, scheme, policy) }
+    package func write(to writer: KeyWriter, _ policy: KeyPolicy) { writer.write(head, fields.view, scheme, policy) }
     /// Writes the key of a request for this URL with the fields of another request.
-    func write(to writer: KeyWriter, _ policy: KeyPolicy, as request: FieldView) {
+    package func write(to writer: KeyWriter, _ policy: KeyPolicy, as request: FieldView) {
         writer.write(head, fields.view, scheme, policy, as: request)
     }
 }

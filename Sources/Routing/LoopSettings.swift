@@ -1,33 +1,41 @@
 import Bytes
-import HTTPSemantics
-import Telemetry
-import Upstream
+public import HTTPSemantics
+public import Telemetry
+package import Upstream
 
 /// The settings in the form that a loop uses: names are resolved to objects, texts converted to bytes. Immutable; a
-/// reload makes a new object, and each loop then replaces its own (`LoopContext.apply`).
+/// reload makes a new object, and each loop then replaces its own.
 ///
 /// Each loop has a copy, because it retains routes and texts with every request, and a reference count changed by
 /// several cores moves between their caches.
-final class LoopSettings: Sendable {
-    let settings: ProxySettings
+public final class LoopSettings: Sendable {
+    /// What this object was made of.
+    package let settings: ProxySettings
     /// The number of loads before this one: the same in all copies.
-    let number: Int
-    let origins: [Origin]
+    public let number: Int
+    /// In the order of the configuration.
+    public let origins: [Origin]
     private let routes: [Route]
     /// Finds a route; `nil` if there are few, which are searched from first to last.
     private let table: RouteTable?
     /// The route of requests that match no other: to the first upstream.
     private let lastRoute: Route
-    let requestForwarding: RequestForwarding
-    let responseForwarding: ResponseForwarding
-    /// `nil`: off.
-    let proxyStatus: ProxyStatusWriter?
-    let timeouts: ClientTimeouts
-    let headLimits: HeadLimits
-    let trustedProxies: TrustedProxies
+    /// How requests are forwarded.
+    public let requestForwarding: RequestForwarding
+    /// What is added to responses.
+    public let responseForwarding: ResponseForwarding
+    /// Writes `Proxy-Status`; `nil`: off.
+    public let proxyStatus: ProxyStatusWriter?
+    /// The timeouts of clients.
+    public let timeouts: ClientTimeouts
+    /// The limits of request heads.
+    public let headLimits: HeadLimits
+    /// The proxies that may name the client.
+    public let trustedProxies: TrustedProxies
     /// The most requests on one connection.
-    let mostRequests: Int
-    let loopDetection: LoopDetection
+    public let mostRequests: Int
+    /// Finds requests that have passed this proxy before.
+    public let loopDetection: LoopDetection
     private let hosts: [HostPattern]
     /// Finds a host; `nil` if there are few, which are searched from first to last.
     private let hostIndex: HostIndex?
@@ -38,7 +46,7 @@ final class LoopSettings: Sendable {
     ///   - previous: origins with unchanged settings are taken over from it, with their fetches.
     ///   - metrics: the loop's metrics, which have the upstreams already; unused ones if these settings serve no
     ///     requests.
-    init(
+    package init(
         _ settings: ProxySettings, upstreams: [UpstreamSettings], number: Int = 0, previous: LoopSettings? = nil,
         metrics: LoopMetrics = LoopMetrics()
     ) {
@@ -88,14 +96,14 @@ final class LoopSettings: Sendable {
 
     /// A copy for one loop, in separate objects except the origins, whose fetches all loops share.
     /// - Parameter metrics: the loop's metrics. They change to these upstreams.
-    func copy(countingIn metrics: LoopMetrics) -> LoopSettings {
+    public func copy(countingIn metrics: LoopMetrics) -> LoopSettings {
         metrics.change(toUpstreams: origins.map(\.settings.name))
         return LoopSettings(
             settings, upstreams: origins.map(\.settings), number: number, previous: self, metrics: metrics)
     }
 
     /// Whether requests for `authority` are served at all (RFC 9110 §15.5.20).
-    func serves(_ authority: Span<UInt8>) -> Bool {
+    public func serves(_ authority: Span<UInt8>) -> Bool {
         guard !hosts.isEmpty else { return true }
         let host = authority.hostPart
         if let hostIndex { return hostIndex.contains(host) }
@@ -104,16 +112,16 @@ final class LoopSettings: Sendable {
     }
 
     /// Whether there are trusted proxies.
-    var trustsProxies: Bool { !settings.clients.trustedProxies.isEmpty }
+    public var trustsProxies: Bool { !settings.clients.trustedProxies.isEmpty }
 
     /// The only route of requests; `nil` if it depends on host or path, or if only some hosts are served.
-    var onlyRoute: Route? {
+    public var onlyRoute: Route? {
         let first = routes.first ?? lastRoute
         return hosts.isEmpty && first.takesAll ? first : nil
     }
 
     /// The first route that a request matches.
-    func route(_ head: RequestHead, _ fields: FieldView) -> Route {
+    public func route(_ head: RequestHead, _ fields: FieldView) -> Route {
         let first = routes.first ?? lastRoute
         if first.takesAll { return first }
         let host = fields.bytes.extracting(head.authority.range).hostPart

@@ -1,10 +1,11 @@
 import Bytes
 import HTTPSemantics
 import Storage
+import RouteTesting
 import Testing
 import Upstream
 
-@testable import Proxy
+@testable import Routing
 
 /// RFC 9111 §2: what makes two requests ask for the same.
 @Suite struct KeyWriterTests {
@@ -197,11 +198,6 @@ import Upstream
             writer.write(parsed.head, parsed.fields.view, scheme, KeyPolicy())
             let key = writer.key()
             #expect(String(key.bytes.span).hasPrefix("\(name) "))
-            // The same words of somebody else.
-            let request = ClientRequest(
-                parsed.head, parsed.fields, route: Self.route(KeyPolicy()), scheme: scheme, key: key, visits: 0)
-            #expect(request.isForSameURL(isFromTrustedProxy: isTrusted))
-            #expect(request.isForSameURL(isFromTrustedProxy: !isTrusted) == (said == "http"))
         }
     }
 

@@ -1,9 +1,10 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import RouteTesting
 import Testing
 
-@testable import Proxy
+@testable import Routing
 
 @Suite struct `Trusted proxies` {
     private static let proxies = TrustedProxies(

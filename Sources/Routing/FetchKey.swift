@@ -1,9 +1,9 @@
-import HTTPSemantics
-import Storage
+public import HTTPSemantics
 
 /// The identity of a fetch: only requests with equal keys share one.
-struct FetchKey: Hashable, Sendable {
-    enum Kind: Hashable, Sendable {
+public struct FetchKey: Hashable, Sendable {
+    /// What the fetch is for.
+    public enum Kind: Hashable, Sendable {
         /// A GET for the whole. Requests with `Authorization` have a key of their own: most of their responses may not
         /// be shared (RFC 9111 §3.5), and requests without it should not have to wait to learn that.
         case get(isAuthorized: Bool)
@@ -17,17 +17,20 @@ struct FetchKey: Hashable, Sendable {
         case unshared
     }
 
-    let kind: Kind
-    let primary: CacheKey
+    /// What the fetch is for.
+    public let kind: Kind
+    /// The primary key of the request.
+    public let primary: CacheKey
     /// The requested variant, once the resource's `Vary` is known (RFC 9111 §4.1); before that `nil`. Where only
     /// matching requests share responses, it includes their distinguishing fields.
-    let variant: VariantKey?
+    public let variant: VariantKey?
     /// How often the request has passed this proxy. Where an upstream leads back to this proxy, the request that a
     /// fetch sent must not wait for that same fetch: it starts a fetch of its own, until it has come often enough to be
-    /// refused (`LoopContext.visitsThatAreALoop`).
-    let visits: UInt8
+    /// refused.
+    public let visits: UInt8
 
-    init(_ kind: Kind, _ primary: CacheKey, _ variant: VariantKey?, visits: UInt8) {
+    /// - Parameter visits: how often the request has passed this proxy.
+    public init(_ kind: Kind, _ primary: CacheKey, _ variant: VariantKey?, visits: UInt8) {
         self.kind = kind
         self.primary = primary
         self.variant = variant
@@ -35,14 +38,14 @@ struct FetchKey: Hashable, Sendable {
     }
 
     /// The key of a fetch that requests the same representation in another way.
-    func asking(_ kind: Kind) -> FetchKey { FetchKey(kind, primary, variant, visits: visits) }
+    public func asking(_ kind: Kind) -> FetchKey { FetchKey(kind, primary, variant, visits: visits) }
 
     /// The alias of the same fetch under the key and variant where its response belongs.
-    func moved(to primary: CacheKey, variant: VariantKey?) -> FetchKey {
+    public func moved(to primary: CacheKey, variant: VariantKey?) -> FetchKey {
         FetchKey(kind, primary, variant, visits: visits)
     }
 
-    func hash(into hasher: inout Hasher) {
+    public func hash(into hasher: inout Hasher) {
         // The primary key's hash is keyed and good; few keys differ in the variant alone.
         hasher.combine(primary.hash)
         hasher.combine(variant)

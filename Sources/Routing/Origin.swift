@@ -1,14 +1,15 @@
 import Bytes
-import Coalescing
-import HTTPSemantics
-import Libevent
-import Storage
-import Upstream
+public import Coalescing
+public import HTTPSemantics
+package import Libevent
+package import Upstream
 
 /// An origin, shared by all loops: its settings, and the fetches from it that are in flight.
-final class Origin: Sendable {
-    let settings: UpstreamSettings
-    let fetches: OperationQueueManager<FetchKey>
+public final class Origin: Sendable {
+    /// The settings of the upstream.
+    package let settings: UpstreamSettings
+    /// The fetches in flight.
+    public let fetches: OperationQueueManager<FetchKey>
     /// The servers that were reported as failing, with the time since when (nanoseconds of the loops' clock). Each loop
     /// detects failures by itself; the first loop that does reports it, and the first loop that gets a response again
     /// reports that.
@@ -20,7 +21,8 @@ final class Origin: Sendable {
         let address: SocketAddress?
     }
 
-    init(_ settings: UpstreamSettings) {
+    /// An origin without fetches.
+    package init(_ settings: UpstreamSettings) {
         self.settings = settings
         var limits = OperationQueueManager<FetchKey>.Settings()
         limits.maxConcurrent = settings.maxConcurrentFetches
@@ -29,8 +31,9 @@ final class Origin: Sendable {
         fetches = OperationQueueManager(settings: limits)
     }
 
+    /// Notes that a server, or one address of it, fails.
     /// - Returns: whether this loop is the first to notice, so that it reports the failure.
-    func notesFailing(_ server: UpstreamServer, _ address: SocketAddress? = nil, at now: Int64) -> Bool {
+    package func notesFailing(_ server: UpstreamServer, _ address: SocketAddress? = nil, at now: Int64) -> Bool {
         let place = Failing(server: server, address: address)
         return failingSince.withLock { failing in
             guard failing[place] == nil, failing.count < Self.mostTold else { return false }
@@ -42,7 +45,7 @@ final class Origin: Sendable {
     /// The first loop that gets a response reports it, although other loops may still avoid the server, as `/status`
     /// shows.
     /// - Returns: how long the server failed, in nanoseconds; `nil` if it is not recorded as failing.
-    func notesBack(_ server: UpstreamServer, _ address: SocketAddress? = nil, at now: Int64) -> Int64? {
+    package func notesBack(_ server: UpstreamServer, _ address: SocketAddress? = nil, at now: Int64) -> Int64? {
         let place = Failing(server: server, address: address)
         return failingSince.withLock { failing in failing.removeValue(forKey: place).map { max(0, now - $0) } }
     }
@@ -53,5 +56,5 @@ final class Origin: Sendable {
 
 extension CacheKey {
     /// The operation group of all fetches for this key.
-    var group: Int { Int(truncatingIfNeeded: hash) }
+    public var group: Int { Int(truncatingIfNeeded: hash) }
 }

@@ -1,20 +1,22 @@
 import Bytes
-import HTTPSemantics
+public import HTTPSemantics
 
 /// The scheme of the URL that the client requested (RFC 9110 §4.2): `https` if a proxy in front of this one terminated
 /// TLS. Part of the key, so that neither scheme gets a response that the origin made for the other.
-enum ClientScheme: Sendable, CaseIterable {
+public enum ClientScheme: Sendable, CaseIterable {
     case http, https
 
     /// The scheme that a trusted proxy names in `X-Forwarded-Proto`; from other peers the field is ignored.
     ///
     /// Only the last member counts: the client may have written the members before it. Some proxies write `wss` for
     /// https in a WebSocket request.
-    init(of fields: FieldView, isFromTrustedProxy: Bool) {
+    @inlinable
+    public init(of fields: FieldView, isFromTrustedProxy: Bool) {
         self = isFromTrustedProxy && fields.present.contains(.xForwardedProto) ? Self.said(in: fields) : .http
     }
 
-    private static func said(in fields: FieldView) -> ClientScheme {
+    @usableFromInline
+    static func said(in fields: FieldView) -> ClientScheme {
         var isSecure = false
         var members = ListIterator(fields, .xForwardedProto)
         while let member = members.next() {
@@ -23,7 +25,8 @@ enum ClientScheme: Sendable, CaseIterable {
         return isSecure ? .https : .http
     }
 
-    var name: StaticString {
+    /// In lower case.
+    public var name: StaticString {
         switch self {
         case .http: "http"
         case .https: "https"
@@ -31,12 +34,13 @@ enum ClientScheme: Sendable, CaseIterable {
     }
 
     /// The port of a URL that names none.
-    var defaultPort: UInt16 {
+    public var defaultPort: UInt16 {
         switch self {
         case .http: 80
         case .https: 443
         }
     }
 
-    var isSecure: Bool { self == .https }
+    /// Whether the client used TLS.
+    public var isSecure: Bool { self == .https }
 }

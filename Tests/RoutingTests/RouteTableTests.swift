@@ -2,10 +2,11 @@ import Bytes
 import HTTPSemantics
 import Libevent
 import Repeatable
+import RouteTesting
 import Testing
 import Upstream
 
-@testable import Proxy
+@testable import Routing
 
 /// What is found by an index is what a walk over the list finds, in a time that does not depend on its length.
 @Suite(.timeLimit(.minutes(1))) struct RouteTableTests {

@@ -1,15 +1,15 @@
-import Bytes
-import HTTPSemantics
-import Storage
+public import Bytes
+public import HTTPSemantics
+public import Storage
 
 /// Writes the primary cache key of a request (RFC 9111 §2): scheme, host, target, and the fields and cookies of the
 /// route's `KeyPolicy`. One per loop; every request reuses the buffer.
 ///
 /// Two requests have the same key exactly if they have the same bytes here. The bytes that separate the parts do not
 /// occur within a part.
-final class KeyWriter {
+public final class KeyWriter {
     /// The key written last, until the next call.
-    let bytes = ByteBuffer(capacity: 512)
+    public let bytes = ByteBuffer(capacity: 512)
     private let spare = ByteBuffer(capacity: 512)
     private let hash: KeyedHash
     /// The hash of the key written last; `nil` until `hashed()` computes it.
@@ -23,15 +23,18 @@ final class KeyWriter {
     /// The key that `key()` returned last.
     private var latest: CacheKey?
 
-    init(hash: KeyedHash) { self.hash = hash }
+    /// - Parameter hash: the hash of all keys that are compared with these.
+    public init(hash: KeyedHash) { self.hash = hash }
 
     /// Writes the key into `bytes`.
-    func write(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme, _ route: Route) {
+    @inlinable
+    public func write(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme, _ route: Route) {
         guard route.hasPlainKey else { return write(head, fields, scheme, route.key) }
         bytes.append(writeStart(head, fields, scheme))
     }
 
-    func write(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme, _ policy: KeyPolicy) {
+    /// Writes the key under `policy` into `bytes`.
+    public func write(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme, _ policy: KeyPolicy) {
         write(head, fields, scheme, policy, as: fields)
     }
 
@@ -44,8 +47,9 @@ final class KeyWriter {
 
     /// Writes the part of the key before path and query.
     /// - Returns: path and query.
+    @usableFromInline
     @_lifetime(copy fields)
-    private func writeStart(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme) -> Span<UInt8> {
+    func writeStart(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme) -> Span<UInt8> {
         let buffer = bytes
         hashOfBytes = nil
         let authority = fields.bytes.extracting(head.authority.range)
@@ -71,7 +75,7 @@ final class KeyWriter {
     }
 
     /// Rewrites the key written last, which is for the URL as sent, to the key under `variation`. Allocates nothing.
-    func rewrite(under variation: SearchVariation) {
+    public func rewrite(under variation: SearchVariation) {
         let (bytes, spare) = (bytes, spare)
         spare.removeAll()
         SearchKey.append(bytes.span, under: variation, to: spare, using: parameters)
@@ -80,7 +84,7 @@ final class KeyWriter {
     }
 
     /// The key under `variation` of the URL of `key`, which is for the URL as sent.
-    func key(_ key: CacheKey, under variation: SearchVariation) -> CacheKey {
+    public func key(_ key: CacheKey, under variation: SearchVariation) -> CacheKey {
         let (buffer, sent) = (bytes, key.bytes)
         forget()
         SearchKey.append(sent.span, under: variation, to: buffer, using: parameters)
@@ -98,7 +102,7 @@ final class KeyWriter {
         return last.span.isEqual(to: authority)
     }
 
-    func hashed() -> UInt64 {
+    private func hashed() -> UInt64 {
         if let hashOfBytes { return hashOfBytes }
         let buffer = bytes
         let hash = hash.hash(buffer.span)
@@ -107,13 +111,13 @@ final class KeyWriter {
     }
 
     /// The response that `store` has under the key written last for a request with `fields`.
-    func response(in store: ResponseStore, matching fields: FieldView) -> StoredResponse? {
+    public func response(in store: ResponseStore, matching fields: FieldView) -> StoredResponse? {
         let key = bytes
         return store.response(hash: hashed(), key: key.span, matching: fields)
     }
 
     /// The key written last, as a value to keep. Consecutive requests with the same key share one object.
-    func key() -> CacheKey {
+    public func key() -> CacheKey {
         let buffer = bytes
         if let latest {
             let bytes = latest.bytes

@@ -1,9 +1,10 @@
 import Bytes
 import HTTPSemantics
+import RouteTesting
 import Testing
 import Upstream
 
-@testable import Proxy
+@testable import Routing
 
 /// Which request goes where, and by which rules.
 @Suite struct RouteTests {

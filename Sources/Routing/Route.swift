@@ -1,37 +1,41 @@
-import Bytes
-import HTTPSemantics
-import Telemetry
+public import Bytes
+public import HTTPSemantics
+public import Telemetry
 import Upstream
 
 /// The origin of requests for some hosts and paths, and the rules for these requests. Immutable.
-final class Route: Sendable {
+public final class Route: Sendable {
     let host: HostPattern?
     let path: ByteSlice
-    let origin: Origin
+    /// The origin of the requests.
+    public let origin: Origin
     /// The metrics of the origin, of the loop that has this copy of the route.
-    let upstreamMetrics: UpstreamMetrics
+    public let upstreamMetrics: UpstreamMetrics
     /// The `Host` sent to the origin; `nil`: the client's.
-    let hostForOrigin: ByteSlice?
-    let isCached: Bool
+    public let hostForOrigin: ByteSlice?
+    /// Whether responses are stored.
+    public let isCached: Bool
     /// Whether requests share their fetches; else each miss fetches for itself. Separate from `isCached`: a response
     /// that is not stored may be the same for all clients. Without coalescing, a stale response is refreshed once for
     /// all clients nevertheless, and facts learnt from a response (it is private, or too large to keep) are remembered.
-    let isCoalesced: Bool
-    let policy: CachingPolicy
+    public let isCoalesced: Bool
+    /// The rules of storing, reusing and sharing.
+    public let policy: CachingPolicy
     /// A request with one of these cookies bypasses the cache.
     private let passCookies: CookiePatterns
     /// `Cookie`, without which no request has such a cookie; empty if `passCookies` is.
     private let passFields: FieldSet
     /// A request with more ranges than this gets the whole representation (RFC 9110 §14.2).
-    let maxRanges: Int
+    public let maxRanges: Int
     /// Whether a range of which no part is stored is requested as a range; otherwise the whole representation is
     /// fetched, and the range served from it.
-    let asksForParts: Bool
-    let key: KeyPolicy
+    public let asksForParts: Bool
+    /// The parts of the cache key.
+    public let key: KeyPolicy
     /// The fields that state an original URL, sender or method and are forwarded because they are part of `key`.
-    let keyedForwarding: KeyedForwarding
+    public let keyedForwarding: KeyedForwarding
     /// Whether `key` consists of path and query as sent.
-    let hasPlainKey: Bool
+    @usableFromInline let hasPlainKey: Bool
     /// Whether every request matches this route.
     let takesAll: Bool
 
@@ -65,15 +69,15 @@ final class Route: Sendable {
     /// Whether a request bypasses the cache because of one of its cookies. Allocates nothing; costs one test of bits if
     /// there are no such patterns or the request has no `Cookie`.
     @inline(__always)
-    func hasPassCookie(_ request: FieldView) -> Bool {
+    public func hasPassCookie(_ request: FieldView) -> Bool {
         !request.present.isDisjoint(with: passFields) && passCookies.occur(in: request)
     }
 
     /// Whether every request is passed: no response is stored, and no fetch is shared.
-    var passesAll: Bool { !isCached && !isCoalesced }
+    public var passesAll: Bool { !isCached && !isCoalesced }
 
     /// The `fwd` reason for a request whose URL has no stored response (RFC 9211 §2.2).
-    var missReason: ForwardReason { isCached ? .uriMiss : .bypass }
+    public var missReason: ForwardReason { isCached ? .uriMiss : .bypass }
 
     /// Whether a request for `path` at `host` matches this route. `host` is without a port.
     func matches(host: Span<UInt8>, path requested: Span<UInt8>) -> Bool {

@@ -1,7 +1,7 @@
 import LoopTesting
 import Testing
 
-@testable import Proxy
+@testable import Routing
 
 @Suite struct ClientTimeoutsTests {
     @Test func `content below the lowest rate uses up its time, content at that rate or above does not`() {
