@@ -19,12 +19,22 @@ let strict: [SwiftSetting] = [
 /// `Lifetimes` lets our own types hand out a `Span` of what they hold.
 let lending = strict + [.enableExperimentalFeature("Lifetimes")]
 
+/// A product of another package, for the daemon alone: its trait is on by default, so `make` and `swift build` need not name
+/// it. Whoever adopts only the library names this package with `traits: []`, by URL or by path, and Swift fetches no other.
+/// (A package in a folder of its own could be named by path only, and the one that uses it by path no longer by URL.)
+func theirs(_ name: String, of package: String) -> Target.Dependency {
+    .product(name: name, package: package, condition: .when(traits: ["Daemon"]))
+}
+
 let package = Package(
     name: "coalesced",
+    // What the library needs of Apple's systems (`Mutex`). The daemon runs on Linux.
+    platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
         .library(name: "Coalescing", targets: ["Coalescing"]),
         .executable(name: "coalesced", targets: ["coalesced"]),
     ],
+    traits: [.default(enabledTraits: ["Daemon"]), .trait(name: "Daemon", description: "The caching proxy.")],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
@@ -37,7 +47,7 @@ let package = Package(
             name: "HTTPSemantics",
             dependencies: [
                 "Bytes",
-                .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
+                theirs("RawStructuredFieldValues", of: "swift-http-structured-headers"),
             ],
             swiftSettings: lending
         ),
@@ -65,7 +75,7 @@ let package = Package(
             name: "Proxy",
             dependencies: [
                 "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Routing", "Storage", "Telemetry", "Upstream",
-                .product(name: "Logging", package: "swift-log"),
+                theirs("Logging", of: "swift-log"),
             ],
             swiftSettings: lending
         ),
@@ -89,8 +99,8 @@ let package = Package(
             dependencies: [
                 "Bytes", "Coalescing", "Console", "Libevent", "Proxy", "Routing", "Admin", "Configuration", "Storage",
                 "Upstream", "Telemetry",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Logging", package: "swift-log"),
+                theirs("ArgumentParser", of: "swift-argument-parser"),
+                theirs("Logging", of: "swift-log"),
             ],
             swiftSettings: strict
         ),
@@ -151,7 +161,7 @@ let package = Package(
                 "Proxy", "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "LoopTesting", "Repeatable",
                 "RouteTesting",
                 "Routing", "Storage", "Telemetry", "Upstream",
-                .product(name: "Logging", package: "swift-log"),
+                theirs("Logging", of: "swift-log"),
             ],
             swiftSettings: strict
         ),
@@ -159,7 +169,7 @@ let package = Package(
             name: "AdminTests",
             dependencies: [
                 "Admin", "Bytes", "Libevent", "LoopTesting", "Proxy", "Routing", "Storage", "Telemetry", "Upstream",
-                .product(name: "Logging", package: "swift-log"),
+                theirs("Logging", of: "swift-log"),
             ],
             swiftSettings: strict
         ),
