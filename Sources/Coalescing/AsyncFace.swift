@@ -1,51 +1,47 @@
-/// Work given as an `async` closure: `execute()` runs it in a task, `cancelWork()` cancels that task.
-@ThreadSafe
-open class AsyncOperation<Value: Sendable>: CoalescibleOperation<Value> {
-    private nonisolated let work: @Sendable () async throws -> Value
-    private nonisolated let task = Protected<Task<Void, Never>?>(nil)
-
-    /// - Parameters:
-    ///   - identifier: see `CoalescibleOperation.identifier`.
-    ///   - work: the work to do; its task is cancelled with the operation.
-    public nonisolated init(
-        identifier: (any Hashable & Sendable)? = nil, work: @escaping @Sendable () async throws -> Value
-    ) {
-        self.work = work
-        super.init(identifier: identifier)
-    }
-
-    nonisolated open override func execute() {
-        let started = Task { [work] in
-            do {
-                let value = try await work()
-                self.finish(.success(value))
-            } catch {
-                self.finish(.failure(error))
-            }
-        }
-        task.withLock { $0 = started }
-    }
-
-    nonisolated open override func cancelWork() {
-        task.withLock { $0 }?.cancel()
-    }
-}
-
 extension OperationQueueManager {
-    /// Joins the operation in flight for `identifier`, or starts the one that `make` returns, and waits for its value.
-    /// `make` is called on the caller's actor, if there is one.
+    /// The value of `work`, which runs once for all callers that ask for `identifier` at the same time and expect a
+    /// `Value`.
     ///
-    /// A cancelled task leaves: this method throws `CancellationError` at once, and the other waiters go on. The
-    /// operation decides whether the work goes on without waiters: it does, unless its `lastLeavePolicy` is `.cancel`.
-    /// Once the task has the value, it counts as a follower until the operation ends; to stop following a value that
-    /// goes on growing, use `withValue`.
+    ///     let user = try await manager.value(for: "users/7") { try await database.user(7) }
     ///
-    /// - Throws: `CancellationError` if this task was cancelled, `Refusal` if it was not let in, otherwise the
-    ///   `OperationError` with which the operation ended.
+    /// The work runs in a task with the priority and the task-local values of the caller that led. That task is
+    /// cancelled when every caller has left. A caller whose task is cancelled leaves at once; the others go on.
+    ///
+    /// - Parameter unless: looks a last time where finished results are kept. Called under the shard's lock: no other
+    ///   caller starts the work between this look and the start. It must be quick.
+    /// - Throws: the error that `work` threw; `CancellationError` if this task or the operation was cancelled; `Refusal`
+    ///   if the caller was not let in; otherwise the `OperationError` with which the operation ended.
+    @inlinable
+    public nonisolated(nonsending) func value<Value: Sendable>(
+        for identifier: Key, priority: OperationPriority = .normal, unless: () -> Value? = { nil },
+        work: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        try await value(for: identifier, priority: priority, unless: unless, make: { TaskWork(work) })
+    }
+
+    /// Joins the work in flight for `identifier`, or starts the one that `make` returns, and waits for its value. `make`
+    /// is called on the caller's actor, if there is one, and under a lock like `unless`.
+    ///
+    /// - Throws: as `value(for:work:)`.
+    @inlinable
+    public nonisolated(nonsending) func value<W: Work>(
+        for identifier: Key, priority: OperationPriority = .normal, unless: () -> W.Value? = { nil }, make: () -> W
+    ) async throws -> W.Value {
+        try await wait(as: AsyncStay()) {
+            enqueue(identifier, waiter: $0, priority: priority, unless: unless, make: make)
+        }
+    }
+
+    /// `value(for:make:)` for a class of operations. Whether the operation goes on without waiters, its
+    /// `lastLeavePolicy` decides. Once the caller has the value, it counts as a follower until the operation ends; to
+    /// stop following a value that goes on growing, use `withValue`.
+    @inlinable
     public nonisolated(nonsending) func value<Op: SharedOperation>(
-        for identifier: Key, priority: OperationPriority = .normal, make: () -> Op
+        for identifier: Key, priority: OperationPriority = .normal, unless: () -> Op.Value? = { nil }, make: () -> Op
     ) async throws -> Op.Value {
-        try await wait(for: identifier, priority: priority, as: AsyncStay(), make: make)
+        try await wait(as: AsyncStay()) {
+            enqueue(identifier, waiter: $0, priority: priority, unless: unless, make: make)
+        }
     }
 
     /// Joins or starts as `value(for:make:)` does, for a value that goes on growing, and calls `body` with it. The task
@@ -62,22 +58,28 @@ extension OperationQueueManager {
         body: nonisolated(nonsending) (Op.Value) async throws -> Outcome
     ) async throws -> Outcome {
         let stay = AsyncStay<Op.Value>()
-        let value = try await wait(for: identifier, priority: priority, as: stay, make: make)
+        let value = try await wait(as: stay) {
+            enqueue(identifier, waiter: $0, priority: priority, unless: { nil }, make: make)
+        }
         defer { stay.end() }
         return try await body(value)
     }
 
-    private nonisolated(nonsending) func wait<Op: SharedOperation>(
-        for identifier: Key, priority: OperationPriority, as stay: AsyncStay<Op.Value>, make: () -> Op
+    @inlinable
+    nonisolated(nonsending) func wait<Op: SharedOperation>(
+        as stay: AsyncStay<Op.Value>, accepts: (@Sendable (Op.Value) -> Bool)? = nil,
+        enqueue: (Waiter<Op.Value>) -> Enqueued<Op, Op.Value>
     ) async throws -> Op.Value {
         try await withTaskCancellationHandler {
             try await withCheckedThrowingContinuation { continuation in
-                let waiter = Waiter<Op.Value>(on: InlineQueue.shared) { result in
-                    continuation.resume(with: result.mapError { $0 as any Error })
-                }
                 // The task was cancelled before this call: enqueue nothing.
                 guard !Task.isCancelled else { return continuation.resume(throwing: CancellationError()) }
-                switch enqueue(identifier, waiter: waiter, priority: priority, make: make) {
+                let waiter = Waiter<Op.Value>(on: InlineQueue.shared, accepts: accepts) { result in
+                    continuation.resume(with: result.mapError { $0.thrown })
+                }
+                switch enqueue(waiter) {
+                case .found(let value):
+                    continuation.resume(returning: value)
                 case .joined(let operation, let token, _), .started(let operation, let token):
                     stay.entered(operation.shared, token) { continuation.resume(throwing: CancellationError()) }
                 case .refused(let refusal, _):
@@ -88,43 +90,30 @@ extension OperationQueueManager {
             stay.end()
         }
     }
-
-    /// The value of `work`, which runs once for all callers that ask for `identifier` at the same time and expect a
-    /// `Value`.
-    ///
-    ///     let user = try await manager.value(for: "users/7") { try await database.user(7) }
-    ///
-    /// The task of `work` is cancelled when every task that waits for it was cancelled (`LastLeavePolicy.cancel`).
-    ///
-    /// - Throws: as `value(for:make:)`; an error of `work` comes as `OperationError.failed`.
-    public nonisolated(nonsending) func value<Value: Sendable>(
-        for identifier: Key, priority: OperationPriority = .normal,
-        work: @escaping @Sendable () async throws -> Value
-    ) async throws -> Value {
-        try await value(for: identifier, priority: priority) { () -> AsyncOperation<Value> in
-            let operation = AsyncOperation(work: work)
-            operation.lastLeavePolicy = .cancel
-            return operation
-        }
-    }
 }
 
 /// A task's stay with an operation. It can be ended at any time, even before it has begun.
-private final class AsyncStay<Value: Sendable>: Sendable {
+@usableFromInline
+final class AsyncStay<Value: Sendable>: Sendable {
     /// ```
     /// outside ─entered→ inside ─end→ gone
     ///    └─end→ ended ─entered→ gone
     /// ```
-    private enum Phase: Sendable {
+    @usableFromInline
+    enum Phase: Sendable {
         case outside
         case inside(CoalescibleOperation<Value>, WaiterToken, @Sendable () -> Void)
         case ended
         case gone
     }
 
-    private let phase = Protected(Phase.outside)
+    @usableFromInline let phase = Protected(Phase.outside)
+
+    @inlinable
+    init() {}
 
     /// - Parameter left: called if the task leaves before its callback is due.
+    @inlinable
     func entered(
         _ operation: CoalescibleOperation<Value>, _ token: WaiterToken, left: @escaping @Sendable () -> Void
     ) {
@@ -141,6 +130,7 @@ private final class AsyncStay<Value: Sendable>: Sendable {
         if hasEnded, operation.leave(token) { left() }
     }
 
+    @usableFromInline
     func end() {
         let wasInside = phase.withLock { phase -> (CoalescibleOperation<Value>, WaiterToken, @Sendable () -> Void)? in
             switch phase {

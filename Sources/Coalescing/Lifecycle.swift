@@ -49,7 +49,7 @@ struct Lifecycle: Sendable {
 
     private var phase = Phase.pending
     private var isSubmitted = false
-    private var unmetDependencies = 0
+    private var unmetDependencies: Int32 = 0
 
     enum Submission: Sendable { case ready, waitsForDependencies, ignored }
     enum Entered: Sendable { case none, retire, stopWorkAndRetire }

@@ -73,6 +73,11 @@ final class OperationGate: Sendable {
         beginNext { $0.submit(operation, priority: operation.priority) }
     }
 
+    /// Lets others in for an operation that has ended, although it keeps its slot until `releaseSlot`.
+    func makeRoom(for operation: AnyOperation) {
+        gate.withLock { $0.makeRoom(for: operation) }
+    }
+
     /// Releases the slot of an operation that has ended and is no longer in any table.
     func releaseSlot(of operation: AnyOperation) {
         beginNext { $0.leave(operation) }

@@ -10,10 +10,9 @@
 ///     case .refused(let reason, _): page.showBusy(reason)
 ///     }
 ///
-/// **Same work** means equal identifier and same class. The identifier is the one given to `enqueue`; an operation made
-/// with another identifier is refused as `.foreign`. The class is the type that `make` returns, as Swift infers it. If
-/// a closure returns now one subclass, now another, that type is their superclass, and the operations are refused as
-/// `.foreign` too.
+/// **Same work** means equal identifier and same type. The identifier is the one given to `enqueue`; an operation made
+/// with another identifier is refused as `.foreign`. The type is the one that `make` returns, as Swift infers it: if a
+/// closure returns now one subclass, now another, it is their superclass, and callers that name it join either.
 ///
 /// **Locks.** The table is split by the identifier's hash into shards with a lock each. The start gate has one more
 /// lock, taken only when an operation starts or ends, never when a caller joins. Order: shard → gate, shard →
@@ -81,7 +80,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
 
     // MARK: Reading the manager's state
 
-    /// The operation in flight under `identifier`, if there is one of exactly this class.
+    /// The operation in flight under `identifier` that was enqueued as one of this class.
     @inlinable
     public func operation<Op: AnyOperation>(for identifier: Key, as kind: Op.Type = Op.self) -> Op? {
         let name = InFlightName(identifier, ObjectIdentifier(kind))
@@ -171,9 +170,9 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     ///   unless it has ended.
     @discardableResult
     @inlinable
-    public func addAlias<Value>(_ operation: CoalescibleOperation<Value>, for identifier: Key) -> Bool {
+    public func addAlias<Op: SharedOperation>(_ operation: Op, for identifier: Key) -> Bool {
         guard operation.isEnrolled(in: gate) else { return false }
-        let name = InFlightName(identifier, ObjectIdentifier(type(of: operation)))
+        let name = InFlightName(identifier, ObjectIdentifier(Op.self))
         let shard = shard(for: name.hash)
         // The group comes first: an operation that is found by its alias must also be found by the alias's group.
         let membership = group.flatMap { gate.addMembership(of: operation, in: $0(identifier)) }

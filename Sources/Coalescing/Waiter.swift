@@ -1,7 +1,7 @@
 /// A waiter for an operation's value: the queue to call back on, the handler to call, and the values that it accepts.
 public struct Waiter<Value: Sendable>: Sendable {
-    /// Called exactly once, on `queue`, with the value or the reason that there is none; never if `leave` returned
-    /// true.
+    /// Called exactly once, on `queue`, with the value or the reason that there is none; never if the waiter was
+    /// refused, or if `leave` returned true.
     public typealias Handler = @Sendable (Result<Value, OperationError>) -> Void
 
     @usableFromInline let queue: any CallbackQueue

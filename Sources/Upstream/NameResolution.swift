@@ -75,7 +75,7 @@ package final class NameResolution: Sendable {
 }
 
 /// One look-up of a name, on the loop that asked first.
-final class ResolveOperation: CoalescibleOperation<[SocketAddress]> {
+final class ResolveOperation: CoalescibleOperation<[SocketAddress]>, @unchecked Sendable {
     private nonisolated let host: String
     private nonisolated let port: UInt16
     private nonisolated let resolver: LoopBound<Resolver>

@@ -74,7 +74,7 @@ struct ObserverTests {
         let manager = OperationQueueManager<String>()
         let operation = ManualOperation("a")
         operation.add(observer())
-        #expect(manager.enqueueAlone(operation, waiter: nil as Waiter<Int>?).isStarted)
+        #expect(manager.enqueueAloneAtHome(operation).isStarted)
         operation.finish(.success(1))
         #expect(notices.entries == ["ready", "executing", "finished"])
     }

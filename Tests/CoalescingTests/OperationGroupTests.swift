@@ -39,7 +39,7 @@ struct OperationGroupTests {
         manager.maxConcurrent = 1
         let operations = try ["a1", "a2"].map(start)
         let alone = ManualOperation("a3")
-        _ = manager.enqueueAlone(alone, waiter: nil as Waiter<Int>?)
+        _ = manager.enqueueAloneAtHome(alone)
         #expect(Set(found("a")) == Set(operations.map { ObjectIdentifier($0) }))
         for operation in operations + [alone] { operation.cancel() }
     }
@@ -51,7 +51,7 @@ struct OperationGroupTests {
         manager.maxConcurrent = slots
         let (first, alone) = (try start("b1"), ManualOperation("a1"))
         #expect(
-            manager.enqueueAlone(alone, waiter: nil as Waiter<Int>?, group: Self.group("a")).isStarted
+            manager.enqueueAloneAtHome(alone, group: Self.group("a")).isStarted
                 && found("a") == [ObjectIdentifier(alone)])
         for operation in [first, alone] { operation.cancel() }
         #expect(found("a").isEmpty)

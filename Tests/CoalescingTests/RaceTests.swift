@@ -39,24 +39,28 @@ private final class Site: Sendable {
     let working = Protected(0)
 }
 
-private final class RacingOperation: CoalescibleOperation<Int> {
+private final class RacingOperation: CoalescibleOperation<Int>, @unchecked Sendable {
+    let number: Int
     let site: Site
     let race: Race
     let isWorking = Atomic(false)
     let finishesAtOnce: Bool
     let dawdles: Bool
 
-    nonisolated init(_ identifier: Int, race: Race, dice: UInt64) {
+    init(_ identifier: Int, race: Race, dice: UInt64) {
         site = race.sites[identifier]
         self.race = race
         finishesAtOnce = dice % 4 == 0
         dawdles = (dice >> 8) % 16 == 0
-        super.init(identifier: identifier)
+        number = identifier
+        super.init()
         if dice % 3 == 0 { lastLeavePolicy = .cancel }
     }
 
+    override var identifier: (any Hashable & Sendable)? { number }
+
     /// Threads meet in the narrow places only if somebody dawdles there.
-    nonisolated func dawdle() {
+    func dawdle() {
         if dawdles { sched_yield() }
     }
 
@@ -84,7 +88,7 @@ private final class RacingOperation: CoalescibleOperation<Int> {
         stopWorking()
     }
 
-    nonisolated func stopWorking() {
+    func stopWorking() {
         site.working.withLock { working in
             guard isWorking.exchange(false, ordering: .sequentiallyConsistent) else { return }
             working -= 1

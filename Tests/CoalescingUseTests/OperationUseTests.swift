@@ -41,16 +41,20 @@ struct OperationUseTests {
         #expect(notices.entries == ["ready 7", "executing 7", "finished 7"])
     }
 
-    @Test func `a task makes an operation and its dependency, which is shared`() throws {
+    @Test func `a task makes work of the value of its dependency, which is shared`() async throws {
         let (users, greetings) = (users(), OperationQueueManager<String>())
-        let asked = ["en", "de"].map { language in
-            let task = OperationTask { Greeting(of: users.operation(for: 7), in: language) }
-                .after { users.enqueue(7, waiter: nil) { UserQuery(id: 7, database: database) }.operation }
-            return greetings.enqueue(language, waiter: nil, task: task).operation
+        let got = Log<String>()
+        for language in ["en", "de"] {
+            let task = OperationTask(after: { users.enqueue(7, waiter: nil) { UserQuery(id: 7, database: database) } })
+            {
+                Greeting(user: $0, language: language)
+            }
+            let waiter = Waiter<String>(on: InlineQueue.shared) { got.append((try? $0.get()) ?? "none") }
+            #expect(greetings.enqueue(language, waiter: waiter, task: task).operation?.phase == .pending)
         }
-        #expect(asked.map { $0?.phase } == [.pending, .pending])
         database.answer(7)
-        #expect(asked.map { $0?.phase } == [.finished, .finished])
+        while got.entries.count < 2 { await Task.yield() }
+        #expect(Set(got.entries) == ["en user 7", "de user 7"])
         #expect(database.reads.entries == [7])
     }
 
@@ -74,7 +78,7 @@ struct OperationUseTests {
         #expect(users.operations.isEmpty)
     }
 
-    @Test func `dropping a permit abandons the operation`() async {
+    @Test func `dropping a completion abandons the work`() async {
         let users = OperationQueueManager<Int>()
         await #expect {
             try await users.value(for: 7) { Forgetful() }
@@ -86,26 +90,16 @@ struct OperationUseTests {
 
 private struct Broken: Error {}
 
-/// Begins when it may, and has nothing to do.
-private final class Greeting: CoalescibleOperation<String> {
-    let user: UserQuery?
+private struct Greeting: Work {
+    let user: User
     let language: String
 
-    nonisolated init(of user: UserQuery?, in language: String) {
-        self.user = user
-        self.language = language
-        super.init()
-    }
-
-    override func execute() {
-        finish(.success("\(language) \(user?.value?.name ?? "")"))
+    func begin(_ completion: Completion<String>) {
+        completion.finish(.success("\(language) \(user.name)"))
     }
 }
 
 /// Loses track of its work.
-private final class Forgetful: CoalescibleOperation<User> {
-    override func execute() {
-        let permit = FinishPermit(self)
-        _ = consume permit
-    }
+private struct Forgetful: Work {
+    func begin(_ completion: Completion<User>) {}
 }

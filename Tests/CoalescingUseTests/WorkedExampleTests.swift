@@ -108,11 +108,11 @@ final class DispatchLoop: CallbackQueue {
     }
 }
 
-final class UserQuery: CoalescibleOperation<User> {
+final class UserQuery: CoalescibleOperation<User>, @unchecked Sendable {
     let id: Int
     let database: Database
 
-    nonisolated init(id: Int, database: Database) {
+    init(id: Int, database: Database) {
         self.id = id
         self.database = database
         super.init()

@@ -10,7 +10,7 @@ import Upstream
 ///
 /// The requests of one loop wait together and are one waiter (`FetchWaiter`). The waiter of the fetch's own loop is
 /// told by the fetch itself, without a lock or the mailbox; those of other loops are told by the operation.
-final class FetchOperation: CoalescibleOperation<FetchedResponse> {
+final class FetchOperation: CoalescibleOperation<FetchedResponse>, @unchecked Sendable {
     /// The number in the access log and `/status`: the same in all lines of one fetch.
     nonisolated let number: UInt64
     nonisolated let plan: FetchPlan
