@@ -32,6 +32,8 @@ let package = Package(
     platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
         .library(name: "Coalescing", targets: ["Coalescing"]),
+        .library(name: "CoalescingPlaces", targets: ["CoalescingPlaces"]),
+        .library(name: "CoalescingFoundation", targets: ["CoalescingFoundation"]),
         .executable(name: "coalesced", targets: ["coalesced"]),
     ],
     traits: [.default(enabledTraits: ["Daemon"]), .trait(name: "Daemon", description: "The caching proxy.")],
@@ -43,6 +45,9 @@ let package = Package(
     targets: [
         .target(name: "Bytes", swiftSettings: lending),
         .target(name: "Coalescing", swiftSettings: strict),
+        // Where callers of the library live. Foundation has a target of its own: whoever does not name it does not link it.
+        .target(name: "CoalescingPlaces", dependencies: ["Coalescing"], swiftSettings: strict),
+        .target(name: "CoalescingFoundation", dependencies: ["Coalescing"], swiftSettings: strict),
         .target(
             name: "HTTPSemantics",
             dependencies: [
@@ -126,6 +131,9 @@ let package = Package(
         .testTarget(name: "CoalescingTests", dependencies: ["Coalescing", "Repeatable"], swiftSettings: strict),
         // As a stranger uses the library: by its public declarations alone, with Foundation beside it.
         .testTarget(name: "CoalescingUseTests", dependencies: ["Coalescing"], swiftSettings: strict),
+        .testTarget(
+            name: "CoalescingPlacesTests", dependencies: ["Coalescing", "CoalescingFoundation", "CoalescingPlaces"],
+            swiftSettings: strict),
         .testTarget(
             name: "HTTPSemanticsTests", dependencies: ["HTTPSemantics", "Bytes", "Repeatable"], swiftSettings: strict),
         .testTarget(
