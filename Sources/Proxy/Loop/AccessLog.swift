@@ -1,4 +1,5 @@
 import Bytes
+import Coalescing
 import Libevent
 import Logging
 import Telemetry
@@ -69,10 +70,13 @@ final class AccessLog: Sendable {
 
 /// The writer of the log. Only the log's thread uses it, so no thread waits for the locks.
 private final class LogOutput: Sendable {
+    /// The time between two notices of lines that were not written. A disk stays full for hours, and the log is drained
+    /// many times a second.
+    private static let noticeInterval = Duration.seconds(10)
+
     private let writer: Guarded<AccessLogWriter<LogFile>>
-    private let losses = Guarded(AccessLogLosses())
-    /// Reports losses that may not be reported yet, in case no more lines arrive, so that `drain` is not called.
-    private let rest = OnceLater()
+    /// Reports the first loss at once, later ones together. `nil` before `run`.
+    private let losses = Guarded<CoalescingExecutor<AccessLogReport>?>(nil)
     private let path: String
     /// The receiver of the lines, as a notice names it.
     private let taker: StaticString
@@ -88,8 +92,15 @@ private final class LogOutput: Sendable {
     }
 
     /// Called on the log's thread, before the first `drain`.
-    func run(on loop: EventLoop) { rest.attach(to: loop) }
+    func run(on loop: EventLoop) {
+        let losses = CoalescingExecutor<AccessLogReport>(
+            coalesceWait: Self.noticeInterval, maxWait: Self.noticeInterval, firstAtOnce: true,
+            timers: LoopTimers(loop), on: InlineQueue.shared, combine: { $0.addLosses(of: $1) },
+            act: { [weak self] in self?.tell($0) })
+        self.losses.withLock { $0 = losses }
+    }
 
+    /// - Parameter isLast: there will be no later chance to report losses.
     func drain(isLast: Bool = false) {
         let report = writer.withLock { $0.drain(isLast: isLast) }
         if let code = report.reopenFailure {
@@ -97,26 +108,22 @@ private final class LogOutput: Sendable {
                 "access log: \(path) cannot be opened again: \(SystemError(.open, code: code).message); lines go on into the file that was open before"
             )
         }
-        losses.withLock { $0.add(report) }
-        tellLosses(isLast: isLast)
+        let losses = losses.withLock(\.self)
+        if report.hasLosses { losses?.add(report) }
+        if isLast { losses?.flush() }
     }
 
-    private func tellLosses(isLast: Bool = false) {
-        let (due, isSomethingUntold) = losses.withLock { losses in
-            (losses.take(at: .now, isLast: isLast), losses.isSomethingUntold)
-        }
-        if isSomethingUntold {
-            rest.schedule(after: AccessLogLosses.interval.nanoseconds) { [weak self] in self?.tellLosses() }
-        }
-        guard let due else { return }
-        if let code = due.failure {
+    private func tell(_ losses: AccessLogReport) {
+        if let code = losses.failure {
             let error = SystemError(.write, code: code)
             let reason =
                 error.isForNow
                 ? "its reader does not keep up" : error.isWithoutReader ? "nobody reads the pipe" : error.message
-            log.error("access log: \(path): \(reason); \(Self.lines(due.lost)) lost")
+            log.error("access log: \(path): \(reason); \(Self.lines(losses.lost)) lost")
         }
-        if due.dropped > 0 { log.warning("access log: \(Self.lines(due.dropped)) dropped, \(taker) did not keep up") }
+        if losses.dropped > 0 {
+            log.warning("access log: \(Self.lines(losses.dropped)) dropped, \(taker) did not keep up")
+        }
     }
 
     private static func lines(_ count: some BinaryInteger) -> String { "\(count) \(count == 1 ? "line" : "lines")" }
