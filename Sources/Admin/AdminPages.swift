@@ -27,6 +27,9 @@ struct AdminPage {
         self.contentType = contentType
         self.content = content
     }
+
+    /// For a request that waits when the program ends.
+    static var ending: AdminPage { AdminPage(status: .serviceUnavailable, text: "The program is ending.\n") }
 }
 
 /// The pages of the admin listener. Confined to the control loop.
@@ -49,6 +52,9 @@ final class AdminPages {
     }
 
     func reloaded(succeeded: Bool) { program.reloaded(succeeded: succeeded, on: loop) }
+
+    /// Answers the requests that wait for a purge.
+    func end() { server.cancelPurges() }
 
     /// `completion` is called on the loop, perhaps at once.
     func page(for method: Method, _ path: String, content: String, _ completion: @escaping (AdminPage) -> Void) {
@@ -123,7 +129,11 @@ final class AdminPages {
         let all = content.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
         let numbered = all.enumerated().filter { !$0.element.isEmpty }
         let lines = numbered.map(\.element)
-        func finish(_ count: Int) {
+        func finish(_ count: Int?) {
+            guard let count else {
+                onPurge("a purge was not finished: \(Self.summary(of: lines))")
+                return completion(.ending)
+            }
             onPurge("\(Self.purged(count)): \(Self.summary(of: lines))")
             completion(
                 AdminPage(

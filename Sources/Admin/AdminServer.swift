@@ -64,9 +64,10 @@ package final class AdminServer {
     /// Notes for the pages that the settings were read again: they are in use now, or there was a mistake in them.
     package func reloaded(succeeded: Bool) { pages.reloaded(succeeded: succeeded) }
 
-    /// Stops accepting, and ends the open connections.
+    /// Stops accepting, answers the requests that wait, and ends the open connections.
     package func close() {
         listener = nil
+        pages.end()
         for connection in connections { connection.end() }
     }
 

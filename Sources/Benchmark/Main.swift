@@ -12,6 +12,7 @@ import Foundation
 ///     Benchmark storm ORIGIN-PORT PORT WAITERS TIMES
 ///                                       an origin, and crowds that wait for its response in two halves, on core 1;
 ///                                       says when a crowd asks and when it has its responses
+///     Benchmark purges [RESPONSES]      purges of prefixes at once in a store of a million, and look-ups meanwhile
 ///     Benchmark simulate [--quick | --write FILE]
 ///                                       hit ratios of the eviction code against other policies
 @main
@@ -39,6 +40,7 @@ struct Main {
             while true { withExtendedLifetime(origin) { System.nap(milliseconds: 1000) } }
         case "load": load(words)
         case "storm": try storm(words)
+        case "purges": say(Machine.stamp + Purges.table(entries: words.first.flatMap { Int($0) } ?? 1_000_000))
         case "simulate":
             if words.first == "--write", words.count == 2 { try Document.check(words[1]) }
             let report = Simulation.report(isQuick: words.contains("--quick"))
@@ -51,7 +53,7 @@ struct Main {
     }
 
     private static func usage() -> Never {
-        say("usage: Benchmark compare|micro|simulate|origin|load|storm; see Sources/Benchmark/Main.swift")
+        say("usage: Benchmark compare|micro|simulate|purges|origin|load|storm; see Sources/Benchmark/Main.swift")
         exit(64)
     }
 

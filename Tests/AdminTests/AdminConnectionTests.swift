@@ -136,6 +136,16 @@ import Upstream
         #expect(loop.deadlines.count == 0)
     }
 
+    @Test func `a client that waits for a purge is told when the program ends`() {
+        send("POST /purge HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nall")
+        run { loop.deadlines.count == 0 }
+        #expect(!hasEnded && received.isEmpty, "it waits")
+        server.close()
+        run { hasEnded }
+        #expect(received.hasPrefix("HTTP/1.1 503 ") && received.hasSuffix("The program is ending.\n"))
+        #expect(loop.deadlines.count == 0)
+    }
+
     /// So many more that say nothing, each with a deadline once it has been accepted.
     private func connectSilently(_ count: Int) throws -> [TestSocket] {
         let before = loop.deadlines.count

@@ -56,6 +56,7 @@ package final class ProxyServer {
     private var settings: ProxySettings
     private(set) var loopSettings: LoopSettings
     private(set) var formerOrigins = FormerOrigins()
+    let purges: Purges
     private let accessLogSettings: AccessLogSettings
     /// Listening sockets inherited from the process that started this one; empty once `start` has used them.
     private var inherited: [InheritedListener]
@@ -83,6 +84,7 @@ package final class ProxyServer {
         shared.changeOrigins { origins }
         self.control = control
         workers = WorkerGroup(control: control)
+        purges = Purges(shared, on: control)
     }
 
     /// Whether all listeners accept.
@@ -192,6 +194,7 @@ package final class ProxyServer {
     /// Ends everything now and waits for the threads.
     package func stop() {
         state = .stopped
+        purges.cancelAll()
         // Before the fetches end: a request may end because its fetch does.
         workers.post { $0.reportCutOff() }
         // Otherwise each cancelled fetch would free a slot for a waiting one, which would send its request before it is
