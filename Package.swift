@@ -176,7 +176,8 @@ let package = Package(
         .testTarget(
             name: "AdminTests",
             dependencies: [
-                "Admin", "Bytes", "Libevent", "LoopTesting", "Proxy", "Routing", "Storage", "Telemetry", "Upstream",
+                "Admin", "Bytes", "HTTPSemantics", "Libevent", "LoopTesting", "Proxy", "Routing", "Storage",
+                "Telemetry", "Upstream",
                 theirs("Logging", of: "swift-log"),
             ],
             swiftSettings: strict

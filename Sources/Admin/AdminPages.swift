@@ -9,27 +9,26 @@ import Telemetry
 import Upstream
 
 /// One response of the admin listener.
-struct AdminPage {
+struct AdminPage: Sendable {
     var status: Status
     var contentType: StaticString = "text/plain; charset=utf-8"
-    var content: ByteBuffer
+    var content: ByteSlice
     /// The methods that the page accepts, if the request had another one (RFC 9110 §10.2.1).
     var allowed: StaticString?
 
     init(status: Status, text: String) {
         self.status = status
-        content = ByteBuffer(capacity: text.utf8.count)
-        content.append(string: text)
+        content = ByteSlice(text)
     }
 
     init(_ contentType: StaticString, _ content: ByteBuffer) {
         status = .ok
         self.contentType = contentType
-        self.content = content
+        self.content = content.copied()
     }
 
     /// For a request that waits when the program ends.
-    static var ending: AdminPage { AdminPage(status: .serviceUnavailable, text: "The program is ending.\n") }
+    static let ending = AdminPage(status: .serviceUnavailable, text: "The program is ending.\n")
 }
 
 /// The pages of the admin listener. Confined to the control loop.
@@ -39,6 +38,9 @@ final class AdminPages {
     private var program: ProgramHistory
     private let loop: EventLoop
     private let onPurge: (String) -> Void
+    /// The pages that are being collected. Requests for such a page get the same bytes, so that many scrapers at once
+    /// cost one collection. A request that comes later gets a page of its own.
+    private let collections = OperationQueueManager<CollectedPage>()
 
     init(
         _ server: ProxyServer, _ settings: AdminSettings, version: String, on loop: EventLoop,
@@ -53,8 +55,11 @@ final class AdminPages {
 
     func reloaded(succeeded: Bool) { program.reloaded(succeeded: succeeded, on: loop) }
 
-    /// Answers the requests that wait for a purge.
-    func end() { server.cancelPurges() }
+    /// Answers the requests that wait for a page or for a purge.
+    func end() {
+        collections.cancelAll()
+        server.cancelPurges()
+    }
 
     /// `completion` is called on the loop, perhaps at once.
     func page(for method: Method, _ path: String, content: String, _ completion: @escaping (AdminPage) -> Void) {
@@ -68,12 +73,9 @@ final class AdminPages {
                     ? AdminPage(status: .ok, text: "ready\n")
                     : AdminPage(status: .serviceUnavailable, text: "not accepting clients\n"))
         case "/metrics" where isRead:
-            metrics(completion)
+            collect(.metrics, for: completion)
         case "/status" where isRead:
-            server.servers { [self] servers in
-                let report = StatusReport(server, servers, program, at: loop.now)
-                completion(AdminPage("application/json", report.text))
-            }
+            collect(.status, for: completion)
         case "/purge" where !settings.allowsPurging:
             completion(AdminPage(status: .forbidden, text: "Purging is disabled: admin.purge is false.\n"))
         case "/purge" where method == .post:
@@ -167,9 +169,26 @@ final class AdminPages {
         return lines.count > 1 ? "\(shown), and \(lines.count - 1) more" : shown
     }
 
-    private func metrics(_ completion: @escaping (AdminPage) -> Void) {
-        server.workerUsage { [self] usage in
-            server.servers { [self] servers in completion(metrics(usage, servers)) }
+    private func collect(_ page: CollectedPage, for client: @escaping (AdminPage) -> Void) {
+        let bound = LoopBound(client, on: loop)
+        let waiter = Waiter<AdminPage>(on: InlineQueue.shared) { bound.value((try? $0.get()) ?? .ending) }
+        let pages = LoopBound(self, on: loop)
+        let enqueued = collections.enqueue(page, waiter: waiter) { Collection(page: page, pages: pages) }
+        if case .refused = enqueued { client(.ending) }
+    }
+
+    /// Asks all workers for their share of `page`.
+    fileprivate func collect(_ page: CollectedPage, _ completion: Completion<AdminPage>) {
+        switch page {
+        case .metrics:
+            server.workerUsage { [self] usage in
+                server.servers { [self] servers in completion.finish(.success(metrics(usage, servers))) }
+            }
+        case .status:
+            server.servers { [self] servers in
+                let report = StatusReport(server, servers, program, at: loop.now)
+                completion.finish(.success(AdminPage("application/json", report.text)))
+            }
         }
     }
 
@@ -236,6 +255,17 @@ final class AdminPages {
             ]
         return AdminPage(PrometheusText.contentType, PrometheusText.page(families))
     }
+}
+
+/// A page that all workers have a share of.
+private enum CollectedPage: Hashable, Sendable { case metrics, status }
+
+/// The collection of one page, for all who ask for it meanwhile.
+private struct Collection: Work {
+    let page: CollectedPage
+    let pages: LoopBound<AdminPages>
+
+    func begin(_ completion: Completion<AdminPage>) { pages.value.collect(page, completion) }
 }
 
 extension ProgramHistory {
