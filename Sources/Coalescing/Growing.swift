@@ -73,23 +73,26 @@ public final class Growing<Element: Sendable>: Sendable {
     }
 
     /// The elements, for one reader.
-    public func elements(from start: Start = .start) -> Reader {
+    ///
+    /// They throw `CancellationError` if the task is cancelled, `GrowingError.behind` if the next element is kept no
+    /// longer, or the error with which the value ended.
+    public func elements(from start: Start = .start) -> some AsyncSequence<Element, any Error> & Sendable {
+        reader(from: start)
+    }
+
+    func reader(from start: Start) -> Reader {
         Reader(growing: self, next: start == .start ? 0 : state.withLock { $0.count })
     }
 
     /// One reader's place.
-    public struct Reader: AsyncSequence, AsyncIteratorProtocol {
+    struct Reader: AsyncSequence, AsyncIteratorProtocol, Sendable {
         let growing: Growing
         /// The number of the element that it reads next.
         var next: Int
 
-        public func makeAsyncIterator() -> Reader { self }
+        func makeAsyncIterator() -> Reader { self }
 
-        /// The next element; `nil` after the last one. Waits for it without a thread.
-        ///
-        /// - Throws: `CancellationError` if the task is cancelled, `GrowingError.behind` if the element is kept no
-        ///   longer, or the error with which the value ended.
-        public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async throws -> Element? {
+        mutating func next(isolation actor: isolated (any Actor)? = #isolation) async throws -> Element? {
             while true {
                 try Task.checkCancellation()
                 if let step = growing.step(next) {

@@ -11,11 +11,11 @@ extension OperationQueueManager {
     ///   - start: where this caller begins. From the start, a caller for whom the start is kept no longer
     ///     (`Growing.keepsStart`) begins work of its own, which later callers join.
     ///   - limit: see `Growing`; that of the caller that leads counts.
-    /// - Returns: the elements. They throw as `value(for:work:)` and `Growing.Reader` do.
+    /// - Returns: the elements. They throw as `value(for:work:)` and `Growing.elements(from:)` do.
     public func elements<S: AsyncSequence & SendableMetatype>(
         for identifier: Key, from start: Growing<S.Element>.Start = .start, priority: OperationPriority = .normal,
         keeping limit: Int = 1024, work: @escaping @Sendable () async throws -> S
-    ) -> SharedElements<S.Element> where S.AsyncIterator: SendableMetatype {
+    ) -> some AsyncSequence<S.Element, any Error> & Sendable where S.AsyncIterator: SendableMetatype {
         elements(for: identifier, from: start, priority: priority) { SequenceWork(keeping: limit, work) }
     }
 
@@ -23,7 +23,7 @@ extension OperationQueueManager {
     public func elements<W: Work, Element>(
         for identifier: Key, from start: Growing<Element>.Start = .start, priority: OperationPriority = .normal,
         make: @escaping @Sendable () -> W
-    ) -> SharedElements<Element> where W.Value == Growing<Element> {
+    ) -> some AsyncSequence<Element, any Error> & Sendable where W.Value == Growing<Element> {
         SharedElements(start: start) { stay in
             try await self.wait(as: stay, accepts: { start == .now || $0.keepsStart }) {
                 self.enqueue(identifier, waiter: $0, priority: priority, unless: { nil }, make: make)
@@ -32,15 +32,15 @@ extension OperationQueueManager {
     }
 }
 
-/// The elements of work that many callers follow, for one of them: see `OperationQueueManager.elements`.
-public struct SharedElements<Element: Sendable>: AsyncSequence, Sendable {
+/// The elements of work that many callers follow, for one of them.
+private struct SharedElements<Element: Sendable>: AsyncSequence, Sendable {
     let start: Growing<Element>.Start
     let join: @Sendable (AsyncStay<Growing<Element>>) async throws -> Growing<Element>
 
-    public func makeAsyncIterator() -> Iterator { Iterator(elements: self) }
+    func makeAsyncIterator() -> Iterator { Iterator(elements: self) }
 
     /// One caller's place. It leaves when the iterator goes.
-    public struct Iterator: AsyncIteratorProtocol {
+    struct Iterator: AsyncIteratorProtocol {
         private final class Place {
             let stay = AsyncStay<Growing<Element>>()
             deinit { stay.end() }
@@ -52,8 +52,8 @@ public struct SharedElements<Element: Sendable>: AsyncSequence, Sendable {
 
         init(elements: SharedElements) { self.elements = elements }
 
-        public mutating func next(isolation actor: isolated (any Actor)? = #isolation) async throws -> Element? {
-            if reader == nil { reader = try await elements.join(place.stay).elements(from: elements.start) }
+        mutating func next(isolation actor: isolated (any Actor)? = #isolation) async throws -> Element? {
+            if reader == nil { reader = try await elements.join(place.stay).reader(from: elements.start) }
             do {
                 guard let element = try await reader?.next(isolation: actor) else {
                     place.stay.end()

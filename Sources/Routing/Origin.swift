@@ -24,11 +24,9 @@ public final class Origin: Sendable {
     /// An origin without fetches.
     package init(_ settings: UpstreamSettings) {
         self.settings = settings
-        var limits = OperationQueueManager<FetchKey>.Settings()
-        limits.maxConcurrent = settings.maxConcurrentFetches
-        limits.maxQueued = settings.maxQueuedFetches
-        limits.group = { $0.primary.group }
-        fetches = OperationQueueManager(settings: limits)
+        fetches = OperationQueueManager(
+            maxConcurrent: settings.maxConcurrentFetches, maxQueued: settings.maxQueuedFetches,
+            group: { $0.primary.group })
     }
 
     /// Notes that a server, or one address of it, fails.

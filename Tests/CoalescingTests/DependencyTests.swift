@@ -65,10 +65,8 @@ struct DependencyTests {
     }
 
     @Test func `dependencies hold across managers, and an operation that waits for one takes no slot`() {
-        var settings = OperationQueueManager<String>.Settings()
-        settings.maxConcurrent = 1
         let (resolvers, fetchers) = (
-            OperationQueueManager<String>(settings: settings), OperationQueueManager<String>(settings: settings)
+            OperationQueueManager<String>(maxConcurrent: 1), OperationQueueManager<String>(maxConcurrent: 1)
         )
         let resolve = resolvers.enqueue("host", waiter: nil) { ManualOperation("host") }.operation
         let fetch = ManualOperation("page")

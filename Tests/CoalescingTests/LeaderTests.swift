@@ -9,9 +9,7 @@ struct LeaderTests {
 
     /// Every queued caller's slot is freed by another's work.
     @Test func `work runs with the task-local values of the caller that led, whoever freed its slot`() async throws {
-        var settings = OperationQueueManager<Int>.Settings()
-        settings.maxConcurrent = 1
-        let manager = OperationQueueManager<Int>(settings: settings)
+        let manager = OperationQueueManager<Int>(maxConcurrent: 1)
         try await withThrowingTaskGroup(of: (Int, String).self) { group in
             for number in 0..<200 {
                 group.addTask {
@@ -34,9 +32,7 @@ struct LeaderTests {
     @Test func `work that is a type of its own, and the tasks that it makes, have the leader's values too`()
         async throws
     {
-        var settings = OperationQueueManager<Int>.Settings()
-        settings.maxConcurrent = 1
-        let manager = OperationQueueManager<Int>(settings: settings)
+        let manager = OperationQueueManager<Int>(maxConcurrent: 1)
         try await withThrowingTaskGroup(of: (Int, String).self) { group in
             for number in 0..<200 {
                 group.addTask {
@@ -52,9 +48,7 @@ struct LeaderTests {
     }
 
     @Test func `work that waited for its slot has the priority of its leader`() async throws {
-        var settings = OperationQueueManager<Int>.Settings()
-        settings.maxConcurrent = 1
-        let manager = OperationQueueManager<Int>(settings: settings)
+        let manager = OperationQueueManager<Int>(maxConcurrent: 1)
         let desk = Desk()
         _ = manager.enqueue(0, waiter: nil) { Errand(desk: desk) }
         let task = Task(priority: .low) {
@@ -74,9 +68,7 @@ struct LeaderTests {
 
     /// The callbacks of the one before go out before its slot is free.
     @Test func `a caller that asks one after the other is never refused, with one slot and no queue`() async throws {
-        var settings = OperationQueueManager<Int>.Settings()
-        (settings.maxConcurrent, settings.maxQueued) = (1, 0)
-        let manager = OperationQueueManager<Int>(settings: settings)
+        let manager = OperationQueueManager<Int>(maxConcurrent: 1, maxQueued: 0)
         for number in 0..<20_000 {
             #expect(try await manager.value(for: number % 2) { number } == number)
         }
@@ -94,9 +86,7 @@ struct LeaderTests {
     func
         `a caller that asks again from its callback, with one slot and no queue, is let in, and the stack does not grow`()
     {
-        var settings = OperationQueueManager<Int>.Settings()
-        (settings.maxConcurrent, settings.maxQueued) = (1, 0)
-        let manager = OperationQueueManager<Int>(settings: settings)
+        let manager = OperationQueueManager<Int>(maxConcurrent: 1, maxQueued: 0)
         let last = Arrivals()
         @Sendable func ask(_ number: Int) {
             let waiter = Waiter<Int>(on: InlineQueue.shared) { _ in

@@ -5,14 +5,7 @@ import Testing
 /// The manager keeps to its limits.
 struct LimitTests {
     let log = Log<Outcome>()
-    let manager: OperationQueueManager<String>
-
-    init() {
-        var settings = OperationQueueManager<String>.Settings()
-        settings.maxConcurrent = 1
-        settings.maxQueued = 2
-        manager = OperationQueueManager(settings: settings)
-    }
+    let manager = OperationQueueManager<String>(maxConcurrent: 1, maxQueued: 2)
 
     private func enqueue(_ identifier: String, priority: OperationPriority = .normal) -> Enqueued<
         ManualOperation, Never

@@ -6,14 +6,9 @@ import Testing
 /// What is in flight, found by the group of its identifier.
 struct OperationGroupTests {
     /// Identifiers such as "a1": those with the same letter are of one group.
-    private static let settings = {
-        var settings = OperationQueueManager<String>.Settings()
-        settings.group = { group($0) }
-        return settings
-    }()
     private static func group(_ identifier: String) -> Int { Int(identifier.utf8.first ?? 0) }
 
-    let manager = OperationQueueManager<String>(settings: settings)
+    let manager = OperationQueueManager<String>(group: { group($0) })
 
     private func start(_ identifier: String) throws -> ManualOperation {
         try #require(manager.enqueue(identifier, waiter: nil, make: { ManualOperation(identifier) }).operation)

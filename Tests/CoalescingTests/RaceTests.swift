@@ -172,13 +172,10 @@ private final class Race: Sendable {
         self.isAlwaysShared = isAlwaysShared
         self.seed = seed
         rounds = events / (Self.threads * Self.identifiers) + 1
-        var settings = OperationQueueManager<Int>.Settings()
-        settings.shards = 4
-        settings.observers = [
-            OperationObserver(of: .executing) { notice in (notice.operation as? RacingOperation)?.dawdle() }
-        ]
-        if !isAlwaysShared { (settings.maxConcurrent, settings.maxQueued) = (8, 16) }
-        manager = OperationQueueManager(settings: settings)
+        let dawdling = OperationObserver(of: .executing) { ($0.operation as? RacingOperation)?.dawdle() }
+        manager = OperationQueueManager(
+            maxConcurrent: isAlwaysShared ? .max : 8, maxQueued: isAlwaysShared ? .max : 16, shards: 4,
+            observers: [dawdling])
     }
 
     func run() {

@@ -7,14 +7,11 @@ struct OperationUseTests {
     let database = Database()
     let notices = Log<String>()
 
-    private func users(_ phases: OperationObserver.Phases = .ended) -> OperationQueueManager<Int> {
-        var settings = OperationQueueManager<Int>.Settings()
-        settings.observers = [
-            OperationObserver(of: phases) { [notices] notice in
-                notices.append("\(notice.phase)" + (notice.error.map { " \($0.name)" } ?? ""))
-            }
-        ]
-        return OperationQueueManager(settings: settings)
+    private func users() -> OperationQueueManager<Int> {
+        let observer = OperationObserver(of: .finished, .cancelled) { [notices] notice in
+            notices.append("\(notice.phase)" + (notice.error.map { " \($0.name)" } ?? ""))
+        }
+        return OperationQueueManager(observers: [observer])
     }
 
     @Test func `an observer of the manager is called with the end of each operation`() {
