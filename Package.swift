@@ -44,7 +44,7 @@ let package = Package(
     ],
     targets: [
         .target(name: "Bytes", swiftSettings: lending),
-        .target(name: "Coalescing", swiftSettings: strict),
+        .target(name: "Coalescing", exclude: ["README.md"], swiftSettings: strict),
         // Where callers of the library live. Foundation has a target of its own: whoever does not name it does not link it.
         .target(name: "CoalescingPlaces", dependencies: ["Coalescing"], swiftSettings: strict),
         .target(name: "CoalescingFoundation", dependencies: ["Coalescing"], swiftSettings: strict),
@@ -134,6 +134,8 @@ let package = Package(
         .testTarget(
             name: "CoalescingPlacesTests", dependencies: ["Coalescing", "CoalescingFoundation", "CoalescingPlaces"],
             swiftSettings: strict),
+        // The examples that the library's pages print.
+        .testTarget(name: "ExampleTests", dependencies: ["Coalescing", "CoalescingPlaces"], swiftSettings: strict),
         .testTarget(
             name: "HTTPSemanticsTests", dependencies: ["HTTPSemantics", "Bytes", "Repeatable"], swiftSettings: strict),
         .testTarget(

@@ -68,7 +68,7 @@ struct PlaceTests {
     }
 }
 
-private final class Number: CoalescibleOperation<Int> {}
+private final class Number: CoalescibleOperation<Int>, @unchecked Sendable {}
 
 /// Not `Sendable`: all that it holds is the main actor's.
 @MainActor
