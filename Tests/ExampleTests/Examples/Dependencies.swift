@@ -25,9 +25,10 @@ struct Connections {
 
     init(network: Network, log: @escaping @Sendable (String) -> Void) {
         self.network = network
-        var settings = OperationQueueManager<String>.Settings()
-        settings.observers = [OperationObserver(of: .ended) { log("\($0.phase), \($0.error?.name ?? "no error")") }]
-        connections = OperationQueueManager(settings: settings)
+        let observer = OperationObserver(of: .finished, .cancelled) { notice in
+            log("\(notice.phase), \(notice.error?.name ?? "no error")")
+        }
+        connections = OperationQueueManager(observers: [observer])
     }
 
     func connect(to host: String, port: Int, waiter: Waiter<Connection>) {
