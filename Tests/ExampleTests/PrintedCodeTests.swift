@@ -23,6 +23,20 @@ struct PrintedCodeTests {
         }
     }
 
+    @Test func `what the pages link to is public`() throws {
+        let sources = try Self.files(in: Self.library, named: "swift").map {
+            try String(contentsOf: $0, encoding: .utf8)
+        }
+        let links = try Self.pages().flatMap {
+            try $0.matches(of: Regex("``([A-Za-z]+)[^`\\n]*``", as: (Substring, Substring).self))
+        }
+        #expect(links.count > 20)
+        for name in Set(links.map(\.output.1)).subtracting(["Coalescing"]) {
+            let declaration = try Regex("(public|open) .*(class|struct|enum|protocol) \(name)\\b")
+            #expect(sources.contains { $0.contains(declaration) }, "\(name)")
+        }
+    }
+
     @Test(arguments: [
         ("A user's profile", 15), ("A network request", 40), ("Shared and plain operations", 20),
         ("Operations that depend on others", 30), ("One action for a burst", 8), ("A batch loader", 25),
