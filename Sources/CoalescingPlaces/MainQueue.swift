@@ -9,14 +9,14 @@ public final class MainQueue: CallbackQueue {
 
     /// Runs `callback` on the main actor, never on the caller's stack.
     public func enqueue(_ callback: @escaping @Sendable () -> Void) {
-        // Detached: a handler must not see the task-locals of whoever ended the work. One priority: so none overtakes
-        // another.
+        // Detached: the task that ended the work keeps its task-local values from the handler. With one priority for all,
+        // no callback overtakes another.
         Task.detached(priority: .userInitiated) { @MainActor in callback() }
     }
 }
 
 extension Waiter {
-    /// A waiter of the main actor: its handler may touch what only the main actor may.
+    /// A waiter whose handler runs on the main actor, and so may touch the main actor's state.
     ///
     ///     users.enqueue(7, waiter: .onMain { result in self.show(result) }) { … }
     ///

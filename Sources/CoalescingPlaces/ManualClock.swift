@@ -18,7 +18,7 @@ public final class ManualClock: Clock {
         public static func < (a: Instant, b: Instant) -> Bool { a.sinceStart < b.sinceStart }
     }
 
-    /// A manual clock's timers, for what takes a `TimerSource`.
+    /// A manual clock's timers, for code that takes a `TimerSource`.
     public struct Timers: TimerSource {
         fileprivate let clock: ManualClock
 

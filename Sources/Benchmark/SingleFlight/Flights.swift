@@ -1,7 +1,7 @@
 import Coalescing
 import Synchronization
 
-/// Something that does a piece of work once for all who ask at the same time.
+/// The library or the actor: it does a piece of work once for all callers that ask at the same time.
 protocol Flights: Sendable {
     func value(for key: Int, work: @escaping @Sendable () async throws -> Int) async throws -> Int
 }

@@ -1,7 +1,7 @@
 import Coalescing
 
-/// What a call costs whose work does nothing: with the library, and with an actor of ten lines. Processor time of all
-/// threads, since other programs may want the processors too; medians of runs of both by turns.
+/// The price of a call whose work does nothing, with the library and with an actor of ten lines: the processor time of
+/// all threads, since other programs may want the processors too. Medians of runs of both by turns.
 enum SingleFlight {
     struct Row: Sendable {
         let name: String

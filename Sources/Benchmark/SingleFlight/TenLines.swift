@@ -1,4 +1,4 @@
-/// Single flight as a reader would write it by hand: what the library is compared with.
+/// Single flight as a reader would write it by hand. `SingleFlight` compares the library with it.
 actor TenLines<Key: Hashable & Sendable, Value: Sendable> {
     private var inFlight: [Key: Task<Value, any Error>] = [:]
 
