@@ -13,7 +13,7 @@ public import HTTPSemantics
 public struct PurgeWalk: Sendable {
     /// A purge that has seen every shard.
     public struct Ended: Sendable, Equatable {
-        /// The number that `add` returned.
+        /// The number given to `add`.
         public let number: Int
         /// How many responses were dropped of this purge's URLs.
         public let dropped: Int
@@ -33,7 +33,6 @@ public struct PurgeWalk: Sendable {
     /// Of the members.
     private var index = PurgeIndex([])
     private var position = ResponseStore.Walk()
-    private var added = 0
     /// How many keys of purges were found.
     private var keys = 0
 
@@ -43,11 +42,9 @@ public struct PurgeWalk: Sendable {
     public var isEmpty: Bool { waiting.isEmpty && members.isEmpty }
 
     /// Begins a purge. Fetches that have begun must have been marked before.
-    /// - Returns: its number.
-    public mutating func add(_ urls: PurgedURLs, in store: ResponseStore) -> Int {
-        added += 1
-        waiting.append(Member(number: added, urls: urls, shardsLeft: store.shardCount))
-        return added
+    /// - Parameter number: no other purge in progress has it.
+    public mutating func add(_ urls: PurgedURLs, as number: Int, in store: ResponseStore) {
+        waiting.append(Member(number: number, urls: urls, shardsLeft: store.shardCount))
     }
 
     /// Forgets a purge that has not ended.

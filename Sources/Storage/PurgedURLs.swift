@@ -11,6 +11,7 @@ public struct PurgedURLs: Sendable {
     /// Whether all URLs are purged.
     fileprivate let isEverything: Bool
 
+    /// Begins with the URLs of `prefixes` and all below them.
     public init(below prefixes: [ByteSlice]) {
         self.prefixes = prefixes
         isEverything = false
@@ -24,6 +25,7 @@ public struct PurgedURLs: Sendable {
     /// All URLs.
     public static let everything = PurgedURLs()
 
+    /// Whether no URL is purged.
     public var isEmpty: Bool { urls.isEmpty && prefixes.isEmpty && !isEverything }
 
     /// Adds the URL of `key`, without the parts that a route adds behind it.

@@ -31,16 +31,16 @@ struct PurgeWalkTests {
         for page in 0..<6_000 { cache.put("http a /\(page % 60)/\(page)") }
         var walk = PurgeWalk()
         var alone = PurgeWalk()
-        _ = alone.add(Self.below("http b /"), in: cache.store)
+        alone.add(Self.below("http b /"), as: 1, in: cache.store)
         let oneWalk = Self.run(&alone, cache).steps
-        let numbers = (0..<58).map { walk.add(Self.below("http a /\($0)/"), in: cache.store) }
-        let whole = walk.add(Self.below("http a /", "http a /1", "http a /1/"), in: cache.store)
-        let everything = walk.add(.everything, in: cache.store)
+        for number in 0..<58 { walk.add(Self.below("http a /\(number)/"), as: number, in: cache.store) }
+        walk.add(Self.below("http a /", "http a /1", "http a /1/"), as: 58, in: cache.store)
+        walk.add(.everything, as: 59, in: cache.store)
         let (dropped, steps) = Self.run(&walk, cache)
         #expect(steps == oneWalk)
-        #expect(numbers.allSatisfy { dropped[$0] == 100 })
-        #expect(dropped[whole] == 6_000, "once for each response, although two of its prefixes match some")
-        #expect(dropped[everything] == 6_000)
+        #expect((0..<58).allSatisfy { dropped[$0] == 100 })
+        #expect(dropped[58] == 6_000, "once for each response, although two of its prefixes match some")
+        #expect(dropped[59] == 6_000)
         #expect(cache.store.numbers.responses == 0 && cache.budget.used == 0)
     }
 
@@ -48,21 +48,21 @@ struct PurgeWalkTests {
         let cache = Cache(memory: 64 << 20, shards: 8)
         for page in 0..<8_000 { cache.put("http a /\(page % 2)/\(page)") }
         var walk = PurgeWalk()
-        let first = walk.add(Self.below("http a /0/"), in: cache.store)
+        walk.add(Self.below("http a /0/"), as: 1, in: cache.store)
         var steps = 0
         // In the third of eight shards, each of which takes several steps.
         while cache.store.numbers.responses > 8_000 - 1_200 {
             _ = walk.step(through: cache.store, drop: { cache.store.remove($0) })
             steps += 1
         }
-        let second = walk.add(Self.below("http a /1/"), in: cache.store)
+        walk.add(Self.below("http a /1/"), as: 2, in: cache.store)
         let firstRun = Self.run(&walk, cache) { _ in cache.store.numbers.responses == 0 }
         let (dropped, rest) = Self.run(&walk, cache)
         let all = firstRun.dropped.merging(dropped) { one, _ in one }
-        #expect(all == [first: 4_000, second: 4_000])
+        #expect(all == [1: 4_000, 2: 4_000])
         let total = steps + firstRun.steps + rest
         var alone = PurgeWalk()
-        _ = alone.add(Self.below("http b /"), in: cache.store)
+        alone.add(Self.below("http b /"), as: 1, in: cache.store)
         let oneWalk = Self.run(&alone, cache).steps
         #expect(total < oneWalk * 3 / 2, "\(total) of \(oneWalk)")
     }
@@ -71,14 +71,13 @@ struct PurgeWalkTests {
         let cache = Cache(memory: 64 << 20, shards: 2)
         for page in 0..<3_000 { cache.put("http a /\(page % 2)/\(page)") }
         var walk = PurgeWalk()
-        let (gone, stays) = (
-            walk.add(Self.below("http a /0/"), in: cache.store), walk.add(Self.below("http a /1/"), in: cache.store)
-        )
+        walk.add(Self.below("http a /0/"), as: 1, in: cache.store)
+        walk.add(Self.below("http a /1/"), as: 2, in: cache.store)
         _ = walk.step(through: cache.store, drop: { cache.store.remove($0) })
-        walk.remove(gone)
-        let waits = walk.add(Self.below("http a /0/"), in: cache.store)
-        walk.remove(waits)
-        #expect(Self.run(&walk, cache).dropped == [stays: 1_500])
+        walk.remove(1)
+        walk.add(Self.below("http a /0/"), as: 3, in: cache.store)
+        walk.remove(3)
+        #expect(Self.run(&walk, cache).dropped == [2: 1_500])
         let left = cache.store.numbers.responses
         #expect(left > 1_000 && left < 1_500, "some were purged before")
         #expect(walk.isEmpty)
@@ -93,7 +92,7 @@ struct PurgeWalkTests {
         /// For each purge in progress: its folder, the keys that were stored in it when the purge began, and how many
         /// responses in it were dropped since.
         var purges: [Int: (folder: Int, before: Set<String>, dropped: Int)] = [:]
-        var ended = 0
+        var (begun, ended) = (0, 0)
         func keys(in folder: Int) -> Set<String> {
             Set((0..<400).map { "http a /\(folder)/\($0)" }.filter { cache.resource($0) != nil })
         }
@@ -103,8 +102,9 @@ struct PurgeWalkTests {
                 cache.put("http a /\(folder)/\(Int.random(in: 0..<400, using: &random))")
             }
             if Int.random(in: 0..<3, using: &random) == 0 {
-                let number = walk.add(Self.below("http a /\(folder)/"), in: cache.store)
-                purges[number] = (folder, keys(in: folder), 0)
+                begun += 1
+                walk.add(Self.below("http a /\(folder)/"), as: begun, in: cache.store)
+                purges[begun] = (folder, keys(in: folder), 0)
             }
             let over = walk.step(through: cache.store) { key in
                 let bytes = key.bytes

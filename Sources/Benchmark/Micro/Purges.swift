@@ -58,7 +58,7 @@ enum Purges {
 
     private static func walk(_ purges: [PurgedURLs], in store: ResponseStore, _ result: inout Result) {
         var walk = PurgeWalk()
-        for purge in purges { _ = walk.add(purge, in: store) }
+        for (number, purge) in purges.enumerated() { walk.add(purge, as: number, in: store) }
         let begun = System.now
         while !walk.isEmpty {
             let start = System.now

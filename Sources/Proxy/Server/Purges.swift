@@ -16,27 +16,25 @@ import Storage
 ///   or to fall back on it. So each key that the walk finds is dropped as by the purge of one URL, which marks the fetches
 ///   in flight for it.
 ///
+/// The limit of connections to the admin listener bounds how many purges share the walk.
+///
 /// Owned by the server, confined to the control loop.
 final class Purges {
-    /// How many purges share the walk. The index of all their URLs is made anew each time that one begins or ends, which
-    /// takes some milliseconds for as many purges of `AdminSettings.maxPurges` URLs.
-    private static let mostAtOnce = 64
-
     private let shared: SharedState
     private let control: EventLoop
-    private let operations: OperationQueueManager<Never>
+    /// The purges in progress, by their numbers. No two are the same work: the later one is also for what was stored
+    /// since the earlier one began.
+    private let operations = OperationQueueManager<Int>()
+    private var begun = 0
     private var walk = PurgeWalk()
-    /// The operations that take part in the walk, by their numbers there.
-    private var walking: [Int: PurgeOperation] = [:]
+    /// The completions of the purges, by their numbers.
+    private var completions: [Int: Completion<Int>] = [:]
     /// Whether the next step is scheduled.
     private var isWalking = false
 
     init(_ shared: SharedState, on control: EventLoop) {
         self.shared = shared
         self.control = control
-        var settings = OperationQueueManager<Never>.Settings()
-        settings.maxConcurrent = Self.mostAtOnce
-        operations = OperationQueueManager(settings: settings)
     }
 
     /// Begins a purge of `urls`, which are not empty.
@@ -44,24 +42,26 @@ final class Purges {
     ///   before the walk.
     func begin(_ urls: PurgedURLs, completion: @escaping (Int?) -> Void) {
         shared.invalidateFetches(where: PurgeIndex([urls]).contains)
+        begun += 1
         let caller = LoopBound(completion, on: control)
-        let operation = PurgeOperation(urls, by: LoopBound(self, on: control))
-        let waiter = Waiter<Int>(on: InlineQueue.shared) { result in caller.value(try? result.get()) }
-        if case .refused = operations.enqueueAlone(operation, waiter: waiter) { completion(nil) }
+        let purges = LoopBound(self, on: control)
+        // On the loop already: only the loop ends a purge.
+        let waiter = Waiter<Int>(on: InlineQueue.shared) { caller.value(try? $0.get()) }
+        _ = operations.enqueue(begun, waiter: waiter) { [begun] in Purge(number: begun, urls: urls, purges: purges) }
     }
 
     /// Ends all purges, which have then removed a part of their responses.
     func cancelAll() { operations.cancelAll() }
 
-    fileprivate func started(_ operation: PurgeOperation) {
-        walking[walk.add(operation.urls, in: shared.store)] = operation
+    fileprivate func begin(_ purge: Purge, _ completion: Completion<Int>) {
+        walk.add(purge.urls, as: purge.number, in: shared.store)
+        completions[purge.number] = completion
         if !isWalking { goOn() }
     }
 
-    fileprivate func cancelled(_ operation: PurgeOperation) {
-        guard let number = walking.first(where: { $0.value === operation })?.key else { return }
-        walking[number] = nil
-        walk.remove(number)
+    fileprivate func stop(_ purge: Purge) {
+        walk.remove(purge.number)
+        completions[purge.number] = nil
     }
 
     private func goOn() {
@@ -71,22 +71,18 @@ final class Purges {
 
     private func step() {
         let ended = walk.step(through: shared.store) { shared.drop($0, keepsNotes: false, except: nil) }
-        for purge in ended { walking.removeValue(forKey: purge.number)?.finish(.success(purge.dropped)) }
+        for purge in ended { completions.removeValue(forKey: purge.number)?.finish(.success(purge.dropped)) }
         goOn()
     }
 }
 
-/// One purge that takes part in the walk.
-private final class PurgeOperation: CoalescibleOperation<Int>, @unchecked Sendable {
+/// One purge.
+private struct Purge: Work {
+    let number: Int
     let urls: PurgedURLs
-    private let purges: LoopBound<Purges>
+    let purges: LoopBound<Purges>
 
-    init(_ urls: PurgedURLs, by purges: LoopBound<Purges>) {
-        self.urls = urls
-        self.purges = purges
-        super.init()
-    }
-
-    override func execute() { purges.value.started(self) }
-    override func cancelWork() { purges.value.cancelled(self) }
+    // No limit delays a purge, so it begins on its caller's stack.
+    func begin(_ completion: Completion<Int>) { purges.value.begin(self, completion) }
+    func stop() { purges.value.stop(self) }
 }
