@@ -18,7 +18,7 @@ import Testing
 
     init() throws {
         proxy = try TestProxy()
-        address = try proxy.worker.listen(at: .port(.ipv4(.loopback, port: 0)))
+        address = try proxy.worker.clients.listen(at: .port(.ipv4(.loopback, port: 0)))
         client = try TestSocket(connectingTo: address, on: proxy.loop)
         client.onConnected = { [unowned client] _ in client.startReading() }
         let input = ByteBuffer(capacity: 4096)

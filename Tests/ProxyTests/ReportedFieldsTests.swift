@@ -52,7 +52,7 @@ struct ReportedFieldsTests {
         let isNew = ReportedFields()
         #expect(!isNew.has(Self.field("X-A"), from: Self.network("10.0.0.1")))
         #expect(told.has(Self.field("X-A"), from: Self.network("10.0.0.1")), "enough was told")
-        for number in 1...ReportedFields.mostNetworks {
+        for number in 1...ReportedFields.mostGroups {
             told.add(Self.field("X-A"), from: Self.network("10.\(number / 256).\(number % 256).1"))
         }
         #expect(!told.has(Self.field("X-1"), from: Self.network("10.0.0.1")), "forgotten")

@@ -36,7 +36,7 @@ final class TestProxy {
         let log = Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() }
         worker = Worker(
             index: index, on: loop, shared: SharedState(StorageSettings(), log: log),
-            loopSettings: LoopSettings(settings, upstreams: [upstream]), metrics: metrics, accessLog: nil)
+            loopSettings: LoopSettings(settings, upstreams: [upstream]), metrics: metrics, feed: nil)
         worker.context.shared.changeOrigins { worker.context.loopSettings.origins }
     }
 

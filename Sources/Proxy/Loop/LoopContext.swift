@@ -53,8 +53,7 @@ final class LoopContext {
         turns = Turns(loop: loop)
         keys = KeyWriter(hash: shared.keyHash)
         pools = UpstreamPools(
-            of: loopSettings.origins, on: loop, ofWorker: index, names: shared.names, shared: shared, metrics: metrics,
-            notices: notices)
+            of: loopSettings.origins, on: loop, ofWorker: index, shared: shared, metrics: metrics, notices: notices)
         shared.callbacks.add(turns, on: loop)
     }
 

@@ -12,49 +12,37 @@ final class Notices {
     private enum Kind: Hashable {
         case malformed, timeout
         /// One kind for each upstream, so that failures of one upstream do not suppress messages about another.
-        case upstream(String)
-        /// One kind for each upstream, as `upstream`.
-        case connection(String)
+        case upstream(String), connection(String), bound(String)
         case server, accept, capacity, memory
-        case bound(String)
 
-        /// The name of the kind in a message about suppressed ones.
-        var description: String {
+        /// The level of its messages, and its name in a message about suppressed ones. Errors of clients are below
+        /// `warning`: only some operators look for them, and any client can cause any number of them.
+        var description: (level: Logger.Level, name: String) {
             switch self {
-            case .malformed: "malformed requests"
-            case .timeout: "requests that did not arrive in time"
-            case .upstream(let name): "failures of upstream \(name)"
-            case .connection(let name): "connections of upstream \(name)"
-            case .server: "changes of servers"
-            case .accept: "failures to accept connections"
-            case .capacity: "connections turned away"
-            case .memory: "shortages of memory for bodies"
-            case .bound(let name): "requests at a bound of upstream \(name)"
-            }
-        }
-
-        /// Errors of clients are below `warning`: only some operators look for them, and any client can cause any
-        /// number of them.
-        var level: Logger.Level {
-            switch self {
-            case .connection: .debug
-            case .malformed, .timeout: .info
-            case .upstream, .server, .accept, .capacity, .memory, .bound: .warning
+            case .malformed: (.info, "malformed requests")
+            case .timeout: (.info, "requests that did not arrive in time")
+            case .upstream(let name): (.warning, "failures of upstream \(name)")
+            case .connection(let name): (.debug, "connections of upstream \(name)")
+            case .server: (.warning, "changes of servers")
+            case .accept: (.warning, "failures to accept connections")
+            case .capacity: (.warning, "connections turned away")
+            case .memory: (.warning, "shortages of memory for bodies")
+            case .bound(let name): (.warning, "requests at a bound of upstream \(name)")
             }
         }
     }
 
-    /// The most messages of one kind per second and loop.
-    private static let mostPerSecond = 5
+    /// The most messages of one kind in an interval, on one loop.
+    private static let mostInInterval = 5
+    /// In nanoseconds.
+    private static let interval: Int64 = 1_000_000_000
 
     private let loop: EventLoop
     private let log: Logger
     private let shared: SharedState
     /// The removed fields that this loop has reported, or knows another loop to have reported.
     private var reportedFields = ReportedFields()
-    /// The interval of the limit, in nanoseconds.
-    private static let interval: Int64 = 1_000_000_000
-    private var limit = RateLimitedNotice<Kind>(limit: Notices.mostPerSecond, interval: UInt64(Notices.interval))
+    private var limit = RateLimitedNotice<Kind>(limit: Notices.mostInInterval, interval: UInt64(Notices.interval))
     /// Whether a timer is set that reports suppressed messages in case no further message of their kind arrives.
     private var willTellRest = false
 
@@ -115,16 +103,13 @@ final class Notices {
     func connectionChanged(of origin: Origin, to address: SocketAddress, _ news: ConnectionNews) {
         guard log.logLevel <= .debug else { return }
         let upstream = origin.settings.name
-        switch news {
-        case .opened(let duration):
-            write(
-                .connection(upstream), "upstream \(upstream): connected to \(address) in \(duration / 1000) µs")
-        case .closed(let why, let exchanges):
-            write(
-                .connection(upstream),
-                "upstream \(upstream): connection to \(address) closed after \(exchanges) request\(exchanges == 1 ? "" : "s"): \(why)"
-            )
-        }
+        let event =
+            switch news {
+            case .opened(let duration): "connected to \(address) in \(duration / 1000) µs"
+            case .closed(let why, let exchanges):
+                "connection to \(address) closed after \(exchanges) request\(exchanges == 1 ? "" : "s"): \(why)"
+            }
+        write(.connection(upstream), "upstream \(upstream): \(event)")
     }
 
     /// Reports that there is no memory for bodies: requests get 503, or the action of `coalescing.when-exceeded`.
@@ -173,7 +158,7 @@ final class Notices {
         switch limit.admit(kind, at: UInt64(loop.now)) {
         case .write(let suppressed):
             let more = suppressed > 0 ? " (\(suppressed) similar messages suppressed)" : ""
-            log.log(level: level ?? kind.level, "\(text())\(more)")
+            log.log(level: level ?? kind.description.level, "\(text())\(more)")
         case .suppress:
             tellRestLater()
         }
@@ -188,7 +173,8 @@ final class Notices {
     private func tellRest() {
         willTellRest = false
         for (kind, count) in limit.takeSuppressed(at: UInt64(loop.now)) {
-            log.log(level: kind.level, "\(count) more messages suppressed: \(kind.description)")
+            let (level, name) = kind.description
+            log.log(level: level, "\(count) more messages suppressed: \(name)")
         }
         if limit.hasSuppressed { tellRestLater() }
     }

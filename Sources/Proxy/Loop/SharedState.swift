@@ -1,4 +1,5 @@
 import Bytes
+import Libevent
 import Logging
 import Routing
 import Storage

@@ -52,8 +52,7 @@ package final class ProxyServer {
     let workers: WorkerGroup
     /// The control loop.
     let control: EventLoop
-    private let log: Logger
-    private var settings: ProxySettings
+    /// What `reload` replaces.
     private(set) var loopSettings: LoopSettings
     private(set) var formerOrigins = FormerOrigins()
     let purges: Purges
@@ -75,8 +74,6 @@ package final class ProxyServer {
         inherited: [InheritedListener] = [], on control: EventLoop, log: Logger
     ) {
         self.inherited = inherited
-        self.settings = settings
-        self.log = log
         accessLogSettings = accessLog
         shared = SharedState(storage, log: log)
         loopSettings = LoopSettings(settings, upstreams: upstreams)
@@ -93,6 +90,7 @@ package final class ProxyServer {
     package var isDraining: Bool { state == .aboutToDrain || state == .draining }
     /// How long to wait between `prepareToDrain` and `drain`.
     package var drainDelay: Duration { settings.drainDelay }
+    private var settings: ProxySettings { loopSettings.settings }
 
     /// Starts the workers. `ready` is called on the control loop with the addresses that accept connections, or with
     /// the error after which the proxy is stopped.
@@ -110,10 +108,10 @@ package final class ProxyServer {
         }
         workers.start(
             count, at: targets,
-            make: { [shared, loopSettings, accessLog] index, loop, metrics throws(SystemError) in
+            make: { [shared, loopSettings, accessLog] index, loop, metrics in
                 Worker(
                     index: index, on: loop, shared: shared, loopSettings: loopSettings, metrics: metrics,
-                    accessLog: accessLog)
+                    feed: accessLog?.feed(ofWorker: index, on: loop))
             }
         ) { [unowned self] result in
             switch result {
@@ -124,9 +122,6 @@ package final class ProxyServer {
         }
     }
 
-    /// All origins that may have fetches in flight.
-    var origins: [Origin] { shared.origins }
-
     /// Opens the listen targets before any worker starts: the workers share ports, with which the kernel would let a
     /// second program bind the same address, and a Unix socket can be bound only once.
     private func openTargets() throws(StartError) -> [ListenTarget] {
@@ -134,19 +129,17 @@ package final class ProxyServer {
         listening.backlog = Int32(clamping: settings.backlog)
         listening.pathMode = settings.socketMode
         defer { inherited = [] }
-        do throws(ListenError) {
-            return try settings.listeners.map { address throws(ListenError) in
+        return try Result { () throws(ListenError) in
+            try settings.listeners.map { address throws(ListenError) in
                 try ListenTarget(address, listening, from: inherited)
             }
-        } catch {
-            throw .listen(error)
-        }
+        }.mapError(StartError.listen).get()
     }
 
     private func openAccessLog(workers count: Int) throws(StartError) {
         guard accessLogSettings.target != .off else { return }
         do throws(SystemError) {
-            accessLog = try AccessLog(accessLogSettings, workers: count, log: log)
+            accessLog = try AccessLog(accessLogSettings, workers: count, log: shared.log)
         } catch {
             throw .accessLog(error, path: accessLogSettings.path)
         }
@@ -156,7 +149,6 @@ package final class ProxyServer {
     /// the access log keep the settings with which they were started.
     package func reload(_ new: ProxySettings, upstreams: [UpstreamSettings]) {
         guard state == .running else { return }
-        settings = new
         let loopSettings = LoopSettings(
             new, upstreams: upstreams, number: loopSettings.number + 1, previous: loopSettings)
         shared.changeOrigins {
@@ -175,7 +167,7 @@ package final class ProxyServer {
     package func prepareToDrain() {
         guard state == .running else { return }
         state = .aboutToDrain
-        workers.post { $0.stopPersisting() }
+        workers.post { $0.clients.stopPersisting() }
     }
 
     /// Accepts no more connections, lets the current requests finish, and calls `completion` on the control loop when
@@ -199,6 +191,7 @@ package final class ProxyServer {
         workers.post { $0.reportCutOff() }
         // Otherwise each cancelled fetch would free a slot for a waiting one, which would send its request before it is
         // cancelled too.
+        let origins = shared.origins
         for origin in origins { origin.fetches.pause() }
         for origin in origins { origin.fetches.cancelAll() }
         workers.stop()

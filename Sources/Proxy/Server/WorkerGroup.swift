@@ -7,7 +7,9 @@ import Telemetry
 ///
 /// Owned by the server, confined to the control loop.
 final class WorkerGroup {
-    typealias Make = @Sendable (_ index: Int, _ loop: EventLoop, _ metrics: LoopMetrics) throws(SystemError) -> Worker
+    typealias Make = @Sendable (_ index: Int, _ loop: EventLoop, _ metrics: LoopMetrics) -> Worker
+    /// A worker and the addresses at which it accepts.
+    private typealias Accepting = Result<(LoopBound<Worker>, [SocketAddress]), ListenError>
 
     private struct Member {
         let thread: LoopThread
@@ -60,41 +62,25 @@ final class WorkerGroup {
         let (index, make) = (members.count, start.make)
         // The thread takes the targets out of this box. The closure of the thread keeps its captures until the thread
         // ends, so a captured Unix socket would stay open as long.
-        let targets = Guarded(start.targets)
+        let targets = Guarded<[ListenTarget]?>(start.targets)
         let metrics = LoopMetrics()
         let report = LoopBound({ [weak self] (result: Accepting) in _ = self?.started(result) }, on: control)
         do throws(SystemError) {
             let thread = try LoopThread(name: "worker-\(index)") { loop in
-                let result = Self.makeWorker(on: loop, targets.withLock { $0.take() }) { loop throws(SystemError) in
-                    try make(index, loop, metrics)
+                let worker = make(index, loop, metrics)
+                let result = Accepting { () throws(ListenError) in
+                    let targets = targets.withLock { $0.take() } ?? []
+                    let bound = try targets.map { target throws(ListenError) in try worker.clients.listen(at: target) }
+                    return (LoopBound(worker, on: loop), bound)
                 }
                 report.handle.post { report.value(result) }
-                guard case .success(let (worker, _)) = result else { return }
+                guard case .success = result else { return }
                 loop.run()
-                worker.value.cut()
+                worker.cut()
             }
             members.append(Member(thread: thread, metrics: metrics))
         } catch {
             startEnded(.failure(.system(error)))
-        }
-    }
-
-    private typealias Accepting = Result<(LoopBound<Worker>, [SocketAddress]), ProxyServer.StartError>
-
-    private static func makeWorker(
-        on loop: EventLoop, _ targets: [ListenTarget], _ make: (EventLoop) throws(SystemError) -> Worker
-    ) -> Accepting {
-        let worker: Worker
-        do throws(SystemError) {
-            worker = try make(loop)
-        } catch {
-            return .failure(.system(error))
-        }
-        do throws(ListenError) {
-            let bound = try targets.map { target throws(ListenError) in try worker.listen(at: target) }
-            return .success((LoopBound(worker, on: loop), bound))
-        } catch {
-            return .failure(.listen(error))
         }
     }
 
@@ -108,7 +94,7 @@ final class WorkerGroup {
             start?.targets.settle(bound)
             startNext()
         case .failure(let error):
-            startEnded(.failure(error))
+            startEnded(.failure(.listen(error)))
         }
     }
 
@@ -132,12 +118,17 @@ final class WorkerGroup {
         _ ask: @escaping @Sendable (Worker, _ answer: @escaping @Sendable (Answer) -> Void) -> Void,
         _ completion: @escaping ([Answer]) -> Void
     ) {
-        let countdown = LoopBound(Countdown(workers.count, completion), on: control)
-        post { worker in
-            ask(worker) { answer in countdown.handle.post { countdown.value.received(answer) } }
-        }
-        if workers.isEmpty { countdown.value.finish() }
-        if let patience { control.schedule(after: patience.nanoseconds) { countdown.value.finish() } }
+        var (answers, completion): ([Answer], (([Answer]) -> Void)?) = ([], completion)
+        let expected = workers.count
+        let finish = { completion.take()?(answers) }
+        let receive = LoopBound(
+            { (answer: Answer) in
+                answers.append(answer)
+                if answers.count == expected { finish() }
+            }, on: control)
+        post { worker in ask(worker) { answer in receive.handle.post { receive.value(answer) } } }
+        if expected == 0 { finish() }
+        if let patience { control.schedule(after: patience.nanoseconds) { finish() } }
     }
 
     // MARK: - Ending
@@ -151,32 +142,7 @@ final class WorkerGroup {
     }
 }
 
-/// Calls `completion` once: with all answers, or, if `finish` is called early, with the answers received by then.
-/// Confined to its loop.
-private final class Countdown<Answer> {
-    private var answers: [Answer] = []
-    private let expected: Int
-    private var completion: (([Answer]) -> Void)?
-
-    init(_ expected: Int, _ completion: @escaping ([Answer]) -> Void) {
-        self.expected = expected
-        self.completion = completion
-    }
-
-    func received(_ answer: Answer) {
-        answers.append(answer)
-        if answers.count == expected { finish() }
-    }
-
-    func finish() { completion.take()?(answers) }
-}
-
 extension [ListenTarget] {
-    fileprivate mutating func take() -> Self {
-        defer { self = [] }
-        return self
-    }
-
     /// Replaces the configured ports by the ports that the kernel chose.
     fileprivate mutating func settle(_ addresses: [SocketAddress]) {
         for (index, address) in addresses.enumerated() {

@@ -3,7 +3,7 @@ import Testing
 /// The rooms of `Proxy` (docs/architecture.md): folders in an order in which each names only types of those above it.
 @Suite struct RoomTests {
     private static let rooms = [
-        "Request", "Loop", "Delivery", "Lookup", "Fetch", "Waiting", "Transaction", "Connection", "Worker", "Server",
+        "Request", "Loop", "Delivery", "Lookup", "Fetch", "Waiting", "Transaction", "Connection", "Server",
     ]
     private static let folder = "\(Repository.folder)/Sources/Proxy"
     /// The most lines of one noun: a type with all its extension files.

@@ -1,8 +1,7 @@
 import Bytes
-import Libevent
 import Testing
 
-@testable import Proxy
+@testable import Libevent
 
 /// What waits for callbacks on several loops. All of them are this thread's, which lets them run in turns.
 @Suite struct CallbackBarrierTests {

@@ -12,21 +12,16 @@ final class Worker {
 
     /// - Parameters:
     ///   - loopSettings: the settings, of which the worker makes a copy.
-    ///   - accessLog: `nil` if there is no access log.
+    ///   - feed: `nil` if there is no access log.
     init(
         index: Int, on loop: EventLoop, shared: SharedState, loopSettings: LoopSettings, metrics: LoopMetrics,
-        accessLog: AccessLog?
+        feed: AccessLogFeed?
     ) {
         self.index = index
         context = LoopContext(
             ofWorker: index, on: loop, shared: shared, settings: loopSettings, metrics: metrics,
-            feed: accessLog?.feed(ofWorker: index, on: loop))
+            feed: feed)
         clients = ClientConnections(ofWorker: index, in: context)
-    }
-
-    /// Accepts connections at `target` from now on. Returns the address with the port that the kernel chose.
-    func listen(at target: ListenTarget) throws(ListenError) -> SocketAddress {
-        try clients.listen(at: target)
     }
 
     /// - Parameter settings: the new settings, of which the worker makes a copy.
@@ -35,13 +30,10 @@ final class Worker {
         clients.applySettings()
     }
 
-    /// Closes each connection after its current request from now on; idle connections stay open until `drain`.
-    func stopPersisting() { clients.stopPersisting() }
-
     /// Accepts no more connections, closes each connection after its current request, and calls `whenEmpty` once none
     /// is left.
     func drain(whenEmpty: @escaping () -> Void) {
-        stopPersisting()
+        clients.stopPersisting()
         clients.drain(whenEmpty: whenEmpty)
     }
 

@@ -1,7 +1,6 @@
-import Libevent
 import Testing
 
-@testable import Proxy
+@testable import Libevent
 
 /// A crowd is served in turns, between which the loop does its other work.
 @Suite(.timeLimit(.minutes(1))) struct TurnsTests {

@@ -1,8 +1,7 @@
 import Bytes
-import Libevent
 
 /// One of many objects that are due at the same time, and may be served now or in a later turn.
-protocol TurnTaker: AnyObject {
+public protocol TurnTaker: AnyObject {
     /// Serves this taker now. Called on the loop; also if the taker no longer needs the turn.
     func turnCame()
 }
@@ -11,9 +10,9 @@ protocol TurnTaker: AnyObject {
 /// clients between two turns.
 ///
 /// Confined to its loop. The first takers of an iteration are served at once, so that ordinary traffic is not deferred.
-final class Turns {
+public final class Turns {
     /// Takers served in one turn, before the loop's other work: they take some 150 µs.
-    static let turn = 8
+    public static let turn = 8
 
     private let loop: EventLoop
     /// Takers of later turns, in order, each with its share of a turn. Those before `next` have been served.
@@ -27,10 +26,11 @@ final class Turns {
     private let soon = Exclusive<[any TurnTaker]>([])
     private var hasHook = false
 
-    init(loop: EventLoop) { self.loop = loop }
+    /// Turns on this loop, without takers.
+    public init(loop: EventLoop) { self.loop = loop }
 
     /// Serves the taker at once, or in a later turn.
-    func serve(_ taker: any TurnTaker) {
+    public func serve(_ taker: any TurnTaker) {
         if takeTurn() { taker.turnCame() } else { put(taker) }
     }
 
@@ -44,7 +44,7 @@ final class Turns {
     }
 
     /// Serves the taker when all sockets that are ready in this iteration have been read.
-    func putSoon(_ taker: any TurnTaker) {
+    public func putSoon(_ taker: any TurnTaker) {
         hookOnce()
         soon.use { $0.append(taker) }
     }
@@ -76,7 +76,7 @@ final class Turns {
 
     /// Gives the taker a turn of its own, behind the takers that wait now. In it, the taker serves up to `turn` waiters
     /// itself.
-    func putAlone(_ taker: any TurnTaker) { put(taker, share: Self.turn) }
+    public func putAlone(_ taker: any TurnTaker) { put(taker, share: Self.turn) }
 
     private func put(_ taker: any TurnTaker, share: Int) {
         later.use { $0.append((taker, share)) }
@@ -84,10 +84,10 @@ final class Turns {
     }
 
     /// Runs `job` in a later turn, behind the takers that wait now.
-    func put(_ job: @escaping () -> Void) { put(Job(job)) }
+    public func put(_ job: @escaping () -> Void) { put(Job(job)) }
 
     /// Runs `job` behind the takers that wait now, for the end of the iteration or for a later turn.
-    func putSoon(_ job: @escaping () -> Void) { putSoon(Job(job)) }
+    public func putSoon(_ job: @escaping () -> Void) { putSoon(Job(job)) }
 
     private final class Job: TurnTaker {
         private let job: () -> Void

@@ -1,6 +1,5 @@
 import Bytes
-import HTTPSemantics
-import Storage
+public import HTTPSemantics
 
 /// The time at which each cache group was last invalidated (RFC 9875 §3). A group belongs to one origin, by scheme and
 /// authority.
@@ -8,7 +7,7 @@ import Storage
 /// There is no index of a group's members. A stored response has the names of its groups, and is invalid if one of them
 /// was invalidated after the response was requested. Bounded: when there is no room for another group, every older
 /// response with a group counts as invalidated.
-final class GroupInvalidations: Sendable {
+public final class GroupInvalidations: Sendable {
     static let capacity = 10_000
 
     /// Monotonic nanoseconds. `former`, the invalidation before `last`, shows whether `last` is the only one since a
@@ -25,7 +24,12 @@ final class GroupInvalidations: Sendable {
 
     private let state = Guarded(State())
 
-    func invalidate(_ groups: [String], of authority: String, at now: Int64) {
+    /// No group is invalidated yet.
+    public init() {}
+
+    /// Invalidates the groups of `authority`.
+    /// - Parameter now: monotonic nanoseconds.
+    public func invalidate(_ groups: [String], of authority: String, at now: Int64) {
         state.withLock { state in
             for group in groups {
                 if state.times.count >= Self.capacity {
@@ -40,13 +44,13 @@ final class GroupInvalidations: Sendable {
     }
 
     /// Whether a response from `authority` is invalid because one of its groups was invalidated.
-    func haveInvalidated(_ response: StoredResponse, of authority: String) -> Bool {
+    public func haveInvalidated(_ response: StoredResponse, of authority: String) -> Bool {
         response.groups.map { whenInvalidated($0, of: authority) != nil } ?? false
     }
 
     /// When a response in these groups became invalid, in monotonic nanoseconds; `nil` if it is valid. If there were
     /// several invalidations since it was requested, or an unknown number, the time of its request.
-    func whenInvalidated(_ groups: CacheGroups, of authority: String) -> Int64? {
+    public func whenInvalidated(_ groups: CacheGroups, of authority: String) -> Int64? {
         state.withLock { state in
             if state.everythingBefore >= groups.requestTime { return groups.requestTime }
             return groups.names.compactMap { group in
