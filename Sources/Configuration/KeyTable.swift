@@ -56,8 +56,10 @@ enum KeyTable {
             How long requests in progress may take to finish after SIGTERM and drain-delay before they are cut \
             off.
             """),
-        Key("clients", "Limits for client connections and requests.", clients),
-        Key("forwarding", "What is added to forwarded messages, and which request fields are forwarded.", forwarding),
+        Key("clients", "Limits for client connections and requests.", ClientKeys.clients),
+        Key(
+            "forwarding", "What is added to forwarded messages, and which request fields are forwarded.",
+            ClientKeys.forwarding),
         Key("coalescing", "When concurrent requests share one fetch.", coalescing),
         Key("caching", "What is stored, and for how long if the response does not say.", caching),
         Key("storage", isReadAtStart: true, "Size of the in-memory cache.", storage),

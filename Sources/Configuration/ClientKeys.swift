@@ -1,7 +1,7 @@
 import Routing
 
 /// The keys for serving clients, and for forwarding their messages.
-extension KeyTable {
+enum ClientKeys {
     static let clients: [Key<Settings>] = [
         Key(
             "max-connections", \.proxy.clients.maxConnections, .integer(1...10_000_000),
