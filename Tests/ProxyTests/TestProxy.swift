@@ -35,8 +35,10 @@ final class TestProxy {
         change(&settings)
         let log = Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() }
         worker = Worker(
-            index: index, on: loop, shared: SharedState(StorageSettings(), log: log),
-            loopSettings: LoopSettings(settings, upstreams: [upstream]), metrics: metrics, feed: nil)
+            index: index,
+            LoopContext(
+                ofWorker: index, on: loop, shared: SharedState(StorageSettings(), log: log),
+                settings: LoopSettings(settings, upstreams: [upstream]), metrics: metrics, feed: nil))
         worker.context.shared.changeOrigins { worker.context.loopSettings.origins }
     }
 

@@ -1,4 +1,5 @@
 import Coalescing
+import Libevent
 import Routing
 import Telemetry
 import Testing

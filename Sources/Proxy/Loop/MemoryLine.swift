@@ -51,10 +51,7 @@ final class MemoryLine: Sendable {
     /// - Parameter now: nanosecond of the monotonic clock.
     func letsThrough(_ wait: MemoryWait?, for need: Need, at now: Int64) -> Bool {
         guard places(for: need).letThrough(wait?.place) else { return false }
-        switch need {
-        case .body: return true
-        case .head: return !bodies.haveWaited(since: now - Self.bodyPatience)
-        }
+        return need == .body || !bodies.haveWaited(since: now - Self.bodyPatience)
     }
 }
 

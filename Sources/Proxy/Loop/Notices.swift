@@ -67,35 +67,26 @@ final class Notices {
 
     /// Reports a change of a server's state, unless another loop has reported it already.
     func serverChanged(_ origin: Origin, _ server: UpstreamServer, _ news: ServerNews) {
+        let (address, failure): (SocketAddress?, UpstreamError?) =
+            switch news {
+            case .isFailing(let error): (nil, error)
+            case .isBack: (nil, nil)
+            case .addressIsFailing(let address, let error): (address, error)
+            case .addressIsBack(let address): (address, nil)
+            }
         let upstream = origin.settings
-        switch news {
-        case .isFailing(let error):
-            guard origin.notesFailing(server, at: loop.now) else { return }
-            let consequence =
-                upstream.servers.count > 1
-                ? "not used for \(upstream.failureCooldown)" : "is failing, but still used because it is the only one,"
-            write(
-                .server,
-                "upstream \(upstream.name): server \(server) \(consequence) after \(upstream.maxFailures) failures in a row, the last one: \(error)"
-            )
-        case .isBack:
-            guard let time = origin.notesBack(server, at: loop.now) else { return }
-            write(
-                .server, at: .notice,
-                "upstream \(upstream.name): server \(server) is back after \(time / 1_000_000_000) s")
-        case .addressIsFailing(let address, let error):
-            guard origin.notesFailing(server, address, at: loop.now) else { return }
-            write(
-                .server,
-                "upstream \(upstream.name): address \(address) of server \(server) not used for \(upstream.failureCooldown): \(error)"
-            )
-        case .addressIsBack(let address):
+        let subject = "upstream \(upstream.name): \(address.map { "address \($0) of " } ?? "")server \(server)"
+        guard let failure else {
             guard let time = origin.notesBack(server, address, at: loop.now) else { return }
-            write(
-                .server, at: .notice,
-                "upstream \(upstream.name): address \(address) of server \(server) is back after \(time / 1_000_000_000) s"
-            )
+            return write(.server, at: .notice, "\(subject) is back after \(time / 1_000_000_000) s")
         }
+        guard origin.notesFailing(server, address, at: loop.now) else { return }
+        let isOnly = address == nil && upstream.servers.count == 1
+        let consequence =
+            isOnly
+            ? "is failing, but still used because it is the only one," : "not used for \(upstream.failureCooldown)"
+        let count = address == nil ? " after \(upstream.maxFailures) failures in a row, the last one" : ""
+        write(.server, "\(subject) \(consequence)\(count): \(failure)")
     }
 
     /// Reports an opened or closed upstream connection at `debug`, to analyze how an origin treats connections. Formats
@@ -140,7 +131,7 @@ final class Notices {
         guard !new.isEmpty else { return }
         let now = UInt64(loop.now)
         // Fields that may not be reported now are reported with a later request.
-        guard let told = shared.reportedFields.withLock({ $0.tell(new, from: network, at: now) }) else { return }
+        guard let told = shared.reportedFields.withLock({ $0.take(new, from: network, at: now) }) else { return }
         for field in new { reportedFields.add(field, from: network) }
         guard !told.isEmpty else { return }
         let peer = address.isEmpty ? "a Unix socket" : String(address)

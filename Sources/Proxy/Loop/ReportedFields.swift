@@ -20,6 +20,11 @@ struct ReportedFields: Sendable {
     /// names.
     static let (mostFields, mostOddNames) = (32, 8)
 
+    /// The most notices in a minute: clients with addresses in many networks may try to fill the log.
+    static let mostPerMinute = 10
+
+    private enum Kind: Hashable { case removed }
+
     /// The odd names of one network, or its other names.
     private struct Group: Hashable {
         let network: PeerNetwork?
@@ -33,6 +38,7 @@ struct ReportedFields: Sendable {
     /// The groups in the order in which they were added; a ring once it is full, with the oldest at `next`.
     private var groups: [Group] = []
     private var next = 0
+    private var limit = RateLimitedNotice<Kind>(limit: mostPerMinute, interval: 60_000_000_000)
 
     /// Whether this field need not be reported: it was reported, or its group has reached its limit.
     func has(_ field: RemovedField, from network: PeerNetwork?) -> Bool {
@@ -64,27 +70,17 @@ struct ReportedFields: Sendable {
         return hash.value
     }
 
-    /// The fields that all loops have reported, with the limit of notices per minute.
-    struct Record: Sendable {
-        private enum Kind: Hashable { case removed }
-
-        /// The most notices in a minute: clients with addresses in many networks may try to fill the log.
-        static let mostPerMinute = 10
-
-        private var told = ReportedFields()
-        private var limit = RateLimitedNotice<Kind>(limit: mostPerMinute, interval: 60_000_000_000)
-
-        /// - Parameter now: monotonic nanoseconds.
-        /// - Returns: the fields to report now, each only once; `nil` if the report must wait.
-        mutating func tell(_ fields: [RemovedField], from network: PeerNetwork?, at now: UInt64) -> [RemovedField]? {
-            let new = fields.filter { !told.has($0, from: network) }
-            if new.isEmpty { return [] }
-            guard case .write = limit.admit(.removed, at: now) else { return nil }
-            // Several field lines may have the same name.
-            return new.filter { field in
-                defer { told.add(field, from: network) }
-                return !told.has(field, from: network)
-            }
+    /// Takes the fields to report now.
+    /// - Parameter now: monotonic nanoseconds.
+    /// - Returns: each field only once; `nil` if the report must wait.
+    mutating func take(_ fields: [RemovedField], from network: PeerNetwork?, at now: UInt64) -> [RemovedField]? {
+        let new = fields.filter { !has($0, from: network) }
+        if new.isEmpty { return [] }
+        guard case .write = limit.admit(.removed, at: now) else { return nil }
+        // Several field lines may have the same name.
+        return new.filter { field in
+            defer { add(field, from: network) }
+            return !has(field, from: network)
         }
     }
 

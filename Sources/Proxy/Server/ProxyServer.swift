@@ -110,8 +110,10 @@ package final class ProxyServer {
             count, at: targets,
             make: { [shared, loopSettings, accessLog] index, loop, metrics in
                 Worker(
-                    index: index, on: loop, shared: shared, loopSettings: loopSettings, metrics: metrics,
-                    feed: accessLog?.feed(ofWorker: index, on: loop))
+                    index: index,
+                    LoopContext(
+                        ofWorker: index, on: loop, shared: shared, settings: loopSettings, metrics: metrics,
+                        feed: accessLog?.feed(ofWorker: index, on: loop)))
             }
         ) { [unowned self] result in
             switch result {
@@ -138,11 +140,9 @@ package final class ProxyServer {
 
     private func openAccessLog(workers count: Int) throws(StartError) {
         guard accessLogSettings.target != .off else { return }
-        do throws(SystemError) {
-            accessLog = try AccessLog(accessLogSettings, workers: count, log: shared.log)
-        } catch {
-            throw .accessLog(error, path: accessLogSettings.path)
-        }
+        accessLog = try Result { () throws(SystemError) in
+            try AccessLog(accessLogSettings, workers: count, log: shared.log)
+        }.mapError { StartError.accessLog($0, path: accessLogSettings.path) }.get()
     }
 
     /// Every loop uses the new settings for its next requests; connections stay open. Listeners, workers, storage and

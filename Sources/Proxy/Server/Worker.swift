@@ -1,6 +1,4 @@
-import Libevent
 import Routing
-import Telemetry
 
 /// One loop's share of the proxy: its listeners and clients, and the context of its requests and fetches. Confined to
 /// the loop's thread.
@@ -10,17 +8,9 @@ final class Worker {
     let context: LoopContext
     let clients: ClientConnections
 
-    /// - Parameters:
-    ///   - loopSettings: the settings, of which the worker makes a copy.
-    ///   - feed: `nil` if there is no access log.
-    init(
-        index: Int, on loop: EventLoop, shared: SharedState, loopSettings: LoopSettings, metrics: LoopMetrics,
-        feed: AccessLogFeed?
-    ) {
+    init(index: Int, _ context: LoopContext) {
         self.index = index
-        context = LoopContext(
-            ofWorker: index, on: loop, shared: shared, settings: loopSettings, metrics: metrics,
-            feed: feed)
+        self.context = context
         clients = ClientConnections(ofWorker: index, in: context)
     }
 

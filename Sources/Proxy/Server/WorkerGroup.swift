@@ -55,10 +55,10 @@ final class WorkerGroup {
         startNext()
     }
 
-    /// Starts the next worker. One at a time, since all workers use the ports that the kernel chose for the first.
+    /// Starts the next worker.
     private func startNext() {
         guard let start else { return }
-        guard members.count < start.count else { return startEnded(.success(addresses)) }
+        guard members.count < start.count else { return end(.success(addresses)) }
         let (index, make) = (members.count, start.make)
         // The thread takes the targets out of this box. The closure of the thread keeps its captures until the thread
         // ends, so a captured Unix socket would stay open as long.
@@ -80,25 +80,26 @@ final class WorkerGroup {
             }
             members.append(Member(thread: thread, metrics: metrics))
         } catch {
-            startEnded(.failure(.system(error)))
+            end(.failure(.system(error)))
         }
     }
 
     private func started(_ result: Accepting) {
         // `stop` may have been called meanwhile.
-        guard start != nil, !members.isEmpty else { return }
+        guard let start, !members.isEmpty else { return }
         switch result {
         case .success(let (worker, bound)):
             members[members.count - 1].worker = worker
             addresses = bound
-            start?.targets.settle(bound)
+            // The next workers listen at the ports that the kernel chose for this one.
+            self.start?.targets = zip(start.targets, bound).map { if case .port = $0 { .port($1) } else { $0 } }
             startNext()
         case .failure(let error):
-            startEnded(.failure(.listen(error)))
+            end(.failure(.listen(error)))
         }
     }
 
-    private func startEnded(_ result: Result<[SocketAddress], ProxyServer.StartError>) {
+    private func end(_ result: Result<[SocketAddress], ProxyServer.StartError>) {
         start.take()?.completion(result)
     }
 
@@ -139,14 +140,5 @@ final class WorkerGroup {
         for member in members { member.thread.stop() }
         for member in members { member.thread.join() }
         members.removeAll()
-    }
-}
-
-extension [ListenTarget] {
-    /// Replaces the configured ports by the ports that the kernel chose.
-    fileprivate mutating func settle(_ addresses: [SocketAddress]) {
-        for (index, address) in addresses.enumerated() {
-            if case .port = self[index] { self[index] = .port(address) }
-        }
     }
 }
