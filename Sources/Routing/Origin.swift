@@ -34,7 +34,7 @@ public final class Origin: Sendable {
     package func notesFailing(_ server: UpstreamServer, _ address: SocketAddress? = nil, at now: Int64) -> Bool {
         let place = Failing(server: server, address: address)
         return failingSince.withLock { failing in
-            guard failing[place] == nil, failing.count < Self.mostTold else { return false }
+            guard failing[place] == nil, failing.count < Self.mostFailing else { return false }
             failing[place] = now
             return true
         }
@@ -49,7 +49,7 @@ public final class Origin: Sendable {
     }
 
     /// Bounds `failingSince`: addresses of a server change, and some may never respond again.
-    private static let mostTold = 10_000
+    private static let mostFailing = 10_000
 }
 
 extension CacheKey {

@@ -48,7 +48,7 @@ struct Shard {
 
     mutating func store(_ response: StoredResponse, under key: CacheKey) {
         let old = table.resource(key)
-        if old == nil, response.canStandAlone { return storeAlone(response, under: key) }
+        if old == nil, response.isWholeResource { return storeAlone(response, under: key) }
         var new = old?.contents ?? CachedResource.Contents()
         let variant: CachedResource.Variant
         if let former = new.take(sameAs: response, from: \.variants) {

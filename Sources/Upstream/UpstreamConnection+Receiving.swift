@@ -116,7 +116,7 @@ extension UpstreamConnection {
                 }
                 // The server wrote this 408 to the idle connection, and it crossed the request on its way (RFC 9110
                 // §15.5.9).
-                if lease.isReused, reader.use({ $0.saysTimeIsUp }), exchange.isHeld,
+                if lease.isReused, reader.use({ $0.isServerTimeout }), exchange.isHeld,
                     pool.settings.retriesDeadConnection
                 {
                     return fail(.closed, .idleTimeIsUp, isNoResponse: true)

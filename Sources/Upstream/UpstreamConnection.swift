@@ -123,7 +123,7 @@ package final class UpstreamConnection: Socket {
         flushSoon()
     }
 
-    var saysTime: Bool { statedTime != nil }
+    var statesTimeout: Bool { statedTime != nil }
 
     /// Makes the connection wait for the next exchange, if its pool or its owner has room, and its server will wait as
     /// well.

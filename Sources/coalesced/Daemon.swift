@@ -69,7 +69,7 @@ final class Daemon {
         let libeventLog = LibeventLog(log)
         LibeventMessages.send(to: libeventLog.write)
         log.info("\(introduction(settings, file))")
-        tellWarnings(of: settings, in: log)
+        logWarnings(of: settings, in: log)
         // Held back until the loop watches for them. A signal must not end the program directly, since Unix sockets'
         // paths are removed at the end.
         holdSignalsBack()
@@ -77,7 +77,7 @@ final class Daemon {
             // Consumed: if this function kept the sockets, they would stay open while the program drains, and clients
             // would wait for an accept that never comes.
             let daemon = try Daemon(settings, source: source, inherited: try (consume inherited).get(), log: log)
-            libeventLog.tellRest(on: daemon.loop)
+            libeventLog.reportSuppressed(on: daemon.loop)
             try daemon.serve(isReady)
         } catch {
             log.critical("\(error)\(advice(for: error, settings))")
@@ -113,7 +113,7 @@ final class Daemon {
                     log.warning(
                         "the admin listener refused a request; further refusals are not logged",
                         metadata: ["reason": "\(reason.dropLast())"])
-                } onCrowd: {
+                } onConnectionLimit: {
                     log.warning(
                         "limit of \(AdminServer.maxConnections) connections to the admin listener reached; the oldest without a whole request gives way to each new one"
                     )
@@ -170,7 +170,7 @@ final class Daemon {
         admin?.close()
         if failure == nil {
             server.stop()
-            tellOfDraining()
+            logDraining()
         }
         // The loop no longer watches for them.
         Self.holdSignalsBack()
@@ -224,7 +224,7 @@ final class Daemon {
         server.drain { [unowned self] in loop.stop() }
     }
 
-    private func tellOfDraining() {
+    private func logDraining() {
         guard case .draining(let isCutShort) = phase else { return }
         let report = server.drainReport
         let finished =
@@ -253,7 +253,7 @@ final class Daemon {
     /// Thousands of routes may each give a warning; `check` shows all of them.
     private static let mostWarnings = 20
 
-    private static func tellWarnings(of settings: Settings, in log: Logger) {
+    private static func logWarnings(of settings: Settings, in log: Logger) {
         for warning in settings.warnings.prefix(mostWarnings) { log.warning("\(warning)") }
         let left = settings.warnings.count - mostWarnings
         if left > 0 { log.warning("\(counted(left, "more warning")) about the configuration: see `coalesced check`") }
@@ -289,7 +289,7 @@ final class Daemon {
             log.info(
                 path.map { "reloaded \($0)" }
                     ?? "nothing to reload: --config was not given, and \(source.readPath) does not exist")
-            Self.tellWarnings(of: new, in: log)
+            Self.logWarnings(of: new, in: log)
             let waiting = settings.keysAtStart(changedBy: new)
             if !waiting.isEmpty {
                 log.notice("changed, but only takes effect after a restart: \(waiting.joined(separator: ", "))")

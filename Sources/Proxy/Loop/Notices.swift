@@ -44,7 +44,7 @@ final class Notices {
     private var reportedFields = ReportedFields()
     private var limit = RateLimitedNotice<Kind>(limit: Notices.mostInInterval, interval: UInt64(Notices.interval))
     /// Whether a timer is set that reports suppressed messages in case no further message of their kind arrives.
-    private var willTellRest = false
+    private var willReportSuppressed = false
 
     init(loop: EventLoop, shared: SharedState) {
         self.loop = loop
@@ -151,22 +151,22 @@ final class Notices {
             let more = suppressed > 0 ? " (\(suppressed) similar messages suppressed)" : ""
             log.log(level: level ?? kind.description.level, "\(text())\(more)")
         case .suppress:
-            tellRestLater()
+            reportSuppressedLater()
         }
     }
 
-    private func tellRestLater() {
-        guard !willTellRest else { return }
-        willTellRest = true
-        loop.schedule(after: Self.interval) { [weak self] in self?.tellRest() }
+    private func reportSuppressedLater() {
+        guard !willReportSuppressed else { return }
+        willReportSuppressed = true
+        loop.schedule(after: Self.interval) { [weak self] in self?.reportSuppressed() }
     }
 
-    private func tellRest() {
-        willTellRest = false
+    private func reportSuppressed() {
+        willReportSuppressed = false
         for (kind, count) in limit.takeSuppressed(at: UInt64(loop.now)) {
             let (level, name) = kind.description
             log.log(level: level, "\(count) more messages suppressed: \(name)")
         }
-        if limit.hasSuppressed { tellRestLater() }
+        if limit.hasSuppressed { reportSuppressedLater() }
     }
 }

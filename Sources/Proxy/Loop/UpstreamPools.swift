@@ -73,7 +73,7 @@ final class UpstreamPools {
         latest = nil
         let kept = Set(origins.map { ObjectIdentifier($0) })
         for (id, entry) in pools {
-            if kept.contains(id) { entry.pool.lookAgain(); continue }
+            if kept.contains(id) { entry.pool.refreshNames(); continue }
             entry.pool.retire()
             pools[id] = nil
         }
