@@ -47,14 +47,27 @@ final class TestProxy {
         loop.finish()
     }
 
-    /// A client asks. What can be sent at once is sent when this returns.
-    func ask(_ text: String = "GET /x") throws -> TestClient {
+    /// Loads other settings, with the same upstream.
+    func reload(_ change: (inout ProxySettings) -> Void) {
+        let former = worker.context.loopSettings
+        var settings = former.settings
+        change(&settings)
+        worker.context.apply(LoopSettings(settings, upstreams: former.origins.map(\.settings), previous: former))
+    }
+
+    /// The request of a client, as it is admitted by the settings of now.
+    func admit(_ text: String = "GET /x") throws -> ClientRequest {
         let parsed = try ParsedHead(text)
         let admission = try worker.context.admit(
             parsed.head, parsed.fields, on: nil, isFromTrustedProxy: false, isBound: false)
         guard case .admitted(let request) = admission else { throw NotAdmitted(text: text) }
+        return request
+    }
+
+    /// A client asks. What can be sent at once is sent when this returns.
+    func ask(_ text: String = "GET /x") throws -> TestClient {
         let client = TestClient(of: worker)
-        client.ask(request)
+        client.ask(try admit(text))
         return client
     }
 
