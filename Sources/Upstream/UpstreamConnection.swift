@@ -114,8 +114,7 @@ package final class UpstreamConnection: Socket {
             outgoing: early ?? (framing == .none ? nil : OutgoingContent(framing)), contentIsHeldBack: early != nil)
         let method = exchange.request.method
         reader.use { $0.begin(answering: method) }
-        pool.upstreamMetrics.add(.fetches)
-        if isReused { pool.metrics.add(.upstreamReuses) }
+        pool.countExchange(isReused: isReused)
         startReading()
         expect(.progress, within: pool.timeouts.noProgress)
         // The content that the client has sent by then goes out with the head. The heads of several requests go out one

@@ -44,7 +44,7 @@ package final class UpstreamPool {
     /// The metrics of the origin on the loop, which count the pool's exchanges.
     let upstreamMetrics: UpstreamMetrics
     /// Connections that have received a response's head, or a part of one.
-    let batch: SocketBatch
+    private let batch: SocketBatch
     private let buffers: BufferStock
     private let isMemoryShort: () -> Bool
     let deadlines: DeadlineWheel
@@ -112,6 +112,22 @@ package final class UpstreamPool {
     }
     @inline(never)
     func takeBack(_ buffer: ByteBuffer) { buffers.takeBack(buffer) }
+
+    @inline(never)
+    func countIn(_ bytes: Int) { metrics.add(.upstreamBytesIn, UInt64(bytes)) }
+    @inline(never)
+    func countOut(_ bytes: Int) { metrics.add(.upstreamBytesOut, UInt64(bytes)) }
+
+    /// Counts an exchange that begins on a connection.
+    @inline(never)
+    func countExchange(isReused: Bool) {
+        upstreamMetrics.add(.fetches)
+        if isReused { metrics.add(.upstreamReuses) }
+    }
+
+    /// The connection handles the head that it has read in a batch with the heads of others.
+    @inline(never)
+    func handleLater(_ connection: UpstreamConnection) { batch.add(connection) }
 
     /// - Parameter duration: how long connecting took, in nanoseconds.
     func opened(_ connection: UpstreamConnection, after duration: UInt64) {
