@@ -1,4 +1,5 @@
 import Bytes
+import Coalescing
 import HTTPSemantics
 import Routing
 import Storage
@@ -13,12 +14,12 @@ import Storage
 struct Placement {
     /// The number of invalidations when the origin was asked (`SearchVariations.invalidations`).
     var formerInvalidations: UInt64 = 0
-    /// The response's `No-Vary-Search`, as far as it counts.
-    private(set) var search = NoVarySearch.default
+    /// The response's `No-Vary-Search`, as far as it counts; `nil` if that is the default.
+    private(set) var search: NoVarySearch?
     /// The key where the response belongs, if not that of the fetch.
     private(set) var otherKey: CacheKey?
     /// Whether an invalidation of `otherKey` finds the fetch.
-    private(set) var isFoundByOtherKey = false
+    var isFoundByOtherKey = false
 
     /// Called when the head is there. Only a response that will be stored teaches a rule, of any status: the draft
     /// refers to the most recently *stored* response with the field. A response without the field revokes no rule: any
@@ -27,11 +28,12 @@ struct Placement {
         by fields: FieldView, for request: ClientRequest, willBeStored: Bool, in variations: SearchVariations,
         _ keys: KeyWriter
     ) {
-        search = Self.stated(fields)
-        if search.isDefault, !request.isUnderVariation { return }
+        let stated = Self.stated(fields)
+        search = stated.isDefault ? nil : stated
+        if search == nil, !request.isUnderVariation { return }
         let sent = request.sentKey.bytes
         var storeKey = request.sentKey
-        if !search.isDefault,
+        if let search,
             let variation = willBeStored
                 ? variations.learn(search, for: sent.span) : variations.known(search, for: sent.span)
         {
@@ -41,8 +43,16 @@ struct Placement {
         otherKey = storeKey == request.key ? nil : storeKey
     }
 
-    /// From now on an invalidation of `otherKey` finds the fetch.
-    mutating func noteFoundByOtherKey() { isFoundByOtherKey = true }
+    /// Whether an invalidation concerns the response of `operation` to `request`. See `SharedState.invalidate`. Called
+    /// under the lock of a shard of the store, too.
+    @inline(__always)
+    func wasInvalidated(_ operation: FetchOperation?, _ request: ClientRequest, in context: LoopContext) -> Bool {
+        guard let operation, !operation.wasInvalidated else { return true }
+        // An invalidation finds no operation that was cancelled, and none by a key that it does not have yet.
+        guard operation.hasEnded || (otherKey != nil && !isFoundByOtherKey) else { return false }
+        let sent = request.sentKey.bytes
+        return context.variations.wasInvalidated(sent.span, since: formerInvalidations)
+    }
 
     /// Whether a stored response still belongs under the key that `request` found it under, once it has been updated.
     static func staysUnderItsKey(_ response: StoredResponse, for request: ClientRequest) -> Bool {

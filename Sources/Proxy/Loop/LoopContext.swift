@@ -82,7 +82,4 @@ final class LoopContext {
 
     /// Whether no new fetch begins until some of the bodies in use are done.
     var isOverloaded: Bool { @inline(never) get { shared.isOverloaded } }
-
-    @inline(never) // As the accessors above: inlined, `pools` would be retained.
-    func pool(for route: Route) -> UpstreamPool { pools.pool(of: route.origin) }
 }

@@ -46,9 +46,9 @@ struct FetchSearch {
         }
         guard plan.isShared else {
             let operation = context.makeFetch(
-                request, transaction.arrival, plan, leader: transaction, content: transaction.content.takeAhead())
-            return enqueued(
-                fetches.enqueueAloneAtHome(operation, group: plan.group(ofFetchFor: request)), as: .alone)
+                plan, transaction.arrival, leader: transaction,
+                awaitsContinue: request.awaitsContinue && !transaction.content.isKept)
+            return enqueued(fetches.enqueueAloneAtHome(operation, group: plan.groupAlone), as: .alone)
         }
         let store = context.shared.store
         var made: WaiterGroup?
@@ -64,7 +64,7 @@ struct FetchSearch {
             unless: { () -> Superseded? in
                 store.resource(request.key) != resource || context.hasLearnt(about: request) ? .snapshot : nil
             },
-            make: { context.makeFetch(request, transaction.arrival, plan, leader: transaction) })
+            make: { context.makeFetch(plan, transaction.arrival, leader: transaction) })
         if plan.range != nil, case .started(let operation, _) = result {
             // Lets `joinLargerPart` find the fetch of a part, unless it finds another one.
             fetches.addAlias(operation, for: anyPart(plan))
@@ -193,7 +193,7 @@ struct FetchSearch {
     private func joinLargerPart(_ plan: FetchPlan) -> Bool {
         guard let range = plan.range,
             let operation = context.fetches(of: request).operation(for: anyPart(plan), as: FetchOperation.self),
-            operation.plan.range?.begins(with: range, inFirst: context.storage.streamingWindow) == true
+            operation.range?.begins(with: range, inFirst: context.storage.streamingWindow) == true
         else { return false }
         return joinPart(operation)
     }

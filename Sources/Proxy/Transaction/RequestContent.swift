@@ -15,19 +15,18 @@ struct RequestContent {
         case nothing
     }
 
-    /// The content that was read ahead, until its fetch has it.
-    fileprivate var ahead: OutgoingContent?
+    /// The content that came before its fetch got a slot: read ahead, or received since. Held in memory of the budget.
+    fileprivate var kept: OutgoingContent?
     /// Whether reading is paused until the fetch has sent the content that it holds.
     fileprivate var isClientPaused = false
 
-    /// Takes the content for the fetch that sends it.
-    mutating func takeAhead() -> OutgoingContent? { ahead.take() }
+    var isKept: Bool { kept != nil }
 
     /// Bytes of content that one read brings into a buffer for heads.
     static let leastRoom = 16 << 10
 
     /// Drops the content, which no fetch will send any more.
-    mutating func forget() { ahead = nil }
+    mutating func forget() { kept = nil }
 }
 
 /// The calls by which the client's connection passes the content on, and its way to the fetch.
@@ -40,7 +39,7 @@ extension Transaction {
     func beginWithContent() {
         guard mayGather else { return look() }
         beginGathering()
-        content.ahead = OutgoingContent(UpstreamRequest.Content(request.head.framing))
+        _ = keptContent()
         // The origin, which has not got the request yet, cannot send the 100.
         if request.awaitsContinue { client.send(interim: Self.goOn) }
     }
@@ -61,11 +60,19 @@ extension Transaction {
 
     /// - Returns: whether the piece is kept; if not, the content is too large, or there is no memory for it.
     private func gather(_ content: Span<UInt8>) -> Bool {
-        guard let ahead = self.content.ahead, ahead.count + content.count <= context.settings.clients.bodyBuffer else {
-            return false
-        }
-        return ahead.append(content, reservingOf: context.shared)
+        let kept = keptContent()
+        return kept.count + content.count <= context.settings.clients.bodyBuffer
+            && kept.append(content, reservingOf: context.shared)
     }
+
+    /// The buffer for content that comes before the fetch has its slot; made when the first content comes.
+    private func keptContent() -> OutgoingContent {
+        let kept = content.kept ?? OutgoingContent(UpstreamRequest.Content(request.head.framing))
+        content.kept = kept
+        return kept
+    }
+
+    func takeContent() -> OutgoingContent? { content.kept.take() }
 
     /// Whether a piece may be as large as one read of content. Content that must be kept is read in small pieces:
     /// before a fetch has its slot, and if the next piece may show that the content is too large to be read ahead. Ten
@@ -81,8 +88,8 @@ extension Transaction {
         guard let unsharedFetch, !unsharedFetch.hasBegun else { return .more }
         content.isClientPaused = true
         // Without memory for the content, not reading it is better than refusing the request.
-        return unsharedFetch.hasEarlyContent || !context.shared.hasRoomAhead(for: RequestContent.leastRoom)
-            ? .nothing : .little
+        let hasContent = content.kept.map { $0.count > 0 } ?? false
+        return hasContent || !context.shared.hasRoomAhead(for: RequestContent.leastRoom) ? .nothing : .little
     }
 
     /// Takes a piece of content from the client. If no more is read ahead, the request may be answered before this
@@ -96,26 +103,29 @@ extension Transaction {
         }
         guard let unsharedFetch else { return true }
         guard unsharedFetch.hasBegun else {
-            if !unsharedFetch.bufferEarly(content) { contentFoundNoMemory() }
+            if !keptContent().append(content, reservingOf: context.shared) { contentFoundNoMemory() }
             return true
         }
-        let goesOn = unsharedFetch.send(content)
+        // Once the response was delivered, the rest of the content is read and dropped.
+        let goesOn = unsharedFetch.exchange?.send(content) ?? true
         self.content.isClientPaused = !goesOn
         return goesOn
     }
 
     /// Ends the content. Like `receive`, this may answer the request.
     func endContent(trailers: ByteSlice?) {
-        guard state == .gathering else {
-            unsharedFetch?.endContent(trailers: trailers)
-            return
+        if state == .gathering {
+            keptContent().end(trailers: trailers)
+            endGathering()
+            look()
+        } else if let unsharedFetch, unsharedFetch.hasBegun {
+            unsharedFetch.exchange?.endContent(trailers: trailers)
+        } else if unsharedFetch != nil {
+            keptContent().end(trailers: trailers)
         }
-        content.ahead?.end(trailers: trailers)
-        endGathering()
-        look()
     }
 
-    func fetchTakesContent(_ fetch: Fetch) {
+    func fetchTakesContent() {
         guard content.isClientPaused else { return }
         content.isClientPaused = false
         client.resumeContent()

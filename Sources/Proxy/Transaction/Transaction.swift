@@ -78,7 +78,7 @@ final class Transaction: WaitingRequest, FetchLeader {
     /// Detaches from the fetch that it led, which from now on calls the transaction no more and gets no content from
     /// it.
     private func stopLeading() {
-        ledFetch.take()?.forgetLeader()
+        ledFetch.take()?.leader = nil
     }
 
     // MARK: Looking up
@@ -266,9 +266,7 @@ final class Transaction: WaitingRequest, FetchLeader {
 
     var wasReleased: Bool { sharingHistory.wasReleased }
 
-    func fetch(_ fetch: Fetch, received interim: ByteSlice) { send(interim: interim) }
-
-    func fetch(_ fetch: Fetch, answers response: FetchedResponse) {
+    func fetchAnswers(_ response: FetchedResponse) {
         guard let operation = group?.operation, stopWaiting() else { return }
         // Before the answer is sent: a request that comes after it must find a fetch that goes on for others, or none.
         operation.cancelIfUnattended()
@@ -276,7 +274,7 @@ final class Transaction: WaitingRequest, FetchLeader {
         respond(response)
     }
 
-    func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer) {
+    func fetchUpgraded(to connection: UpstreamConnection, head: ByteBuffer) {
         guard state == .waiting else { return connection.closeTunnel() }
         leaveGroup()
         var provenance = provenance

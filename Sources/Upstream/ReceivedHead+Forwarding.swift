@@ -1,11 +1,10 @@
-import Bytes
+package import Bytes
 import HTTPSemantics
-import Upstream
 
 /// The heads that go to the client as they came.
 extension ReceivedHead {
     /// An interim response in the form that goes to the client.
-    func interim() -> ByteSlice {
+    package func interim() -> ByteSlice {
         let buffer = ByteBuffer(capacity: 256)
         buffer.appendStatusLine(head.status)
         // Framing fields have no place in a 1xx (RFC 9110 §8.6).
@@ -15,7 +14,7 @@ extension ReceivedHead {
     }
 
     /// A 101 in the form that goes to the client, with the bytes that followed it.
-    func upgrade() -> ByteBuffer {
+    package func upgrade() -> ByteBuffer {
         let buffer = ByteBuffer(capacity: 512)
         buffer.appendStatusLine(head.status, reason: fields.bytes.extracting(head.reason.range))
         buffer.appendFields(fields, connection: head.connection, dropping: .framing)
