@@ -124,7 +124,7 @@ import Testing
 
     private func append(_ sources: Delivery.Sources, to out: ByteBuffer) {
         let list = GatherList()
-        let isWhole = sources.gatherAll(into: list)
+        let isWhole = sources.gatherAll(into: list, behind: out)
         #expect(isWhole)
         list.copy(to: out)
     }

@@ -13,14 +13,13 @@ extension Delivery {
         /// Several sources, sent one after the other.
         case row([Source])
 
-        /// Adds the whole body to `list`, which is empty.
-        /// - Returns: false, with an empty list, if the body is not complete, or does not fit.
-        func gatherAll(into list: GatherList) -> Bool {
+        /// Adds the whole body: behind `head` if it is packed, otherwise to `list`, which is empty.
+        /// - Returns: false, with nothing added, if the body is not complete, or does not fit.
+        func gatherAll(into list: GatherList, behind head: ByteBuffer) -> Bool {
             switch self {
             case .one(.none): return true
             case .one(.packed(let response)):
-                if let pieces = response.pieces { for piece in pieces { list.append(piece) } }
-                return true
+                return response.appendPacked(0..<(response.bodyLength ?? 0), to: head)
             case .one(.complete(let reader)): return reader.gatherAll(into: list)
             case .one(.arriving), .one(.lost), .row: return false
             }

@@ -12,15 +12,11 @@ import Telemetry
 struct FetchSearch {
     private let transaction: Transaction
     private let request: ClientRequest
-    private let context: LoopContext
-    /// When the request's head was complete.
-    private let time: Moment
+    private var context: LoopContext { transaction.context }
 
     init(for transaction: Transaction) {
         self.transaction = transaction
         request = transaction.request
-        context = transaction.context
-        time = transaction.arrival.time
     }
 
     /// Found under the table's lock instead of a fetch: the store or the query rules changed since the look-up. A
@@ -31,7 +27,8 @@ struct FetchSearch {
 
     /// - Parameter resource: the stored responses and notes from which the plan was made.
     func find(_ plan: FetchPlan, seen resource: CachedResource?) {
-        transaction.noteAsking(by: plan)
+        transaction.hasStandIn = plan.hasStandIn
+        transaction.provenance.noteAsking(for: plan.reason)
         let fetches = context.fetches(of: request)
         if plan.isShared, plan.range != nil {
             let advice = resource?.advice(at: context.moment, hasAuthorization: request.hasAuthorization) ?? .share
@@ -41,19 +38,18 @@ struct FetchSearch {
         // Joining costs a cursor; only a new fetch needs memory.
         let isOverloaded = context.isOverloaded
         if isOverloaded, fetches.operation(for: plan.key, as: FetchOperation.self) == nil {
-            context.notices.overloaded(context.shared)
             return transaction.meets(.memory)
         }
         guard plan.isShared else {
             let operation = context.makeFetch(
                 plan, transaction.arrival, leader: transaction,
-                awaitsContinue: request.awaitsContinue && !transaction.content.isKept)
+                awaitsContinue: request.awaitsContinue && transaction.content?.isKept != true)
             return enqueued(fetches.enqueueAloneAtHome(operation, group: plan.groupAlone), as: .alone)
         }
         let store = context.shared.store
         var made: WaiterGroup?
         let result = fetches.enqueue(
-            plan.key, on: context.loop.handle, accepts: { $0.mayServe(request, arrivedAt: time) },
+            plan.key, on: context.loop.handle, accepts: { $0.mayServe(request, arrivedAt: transaction.arrival.time) },
             waiter: { operation in
                 let group = WaiterGroup(at: operation, context: context)
                 made = group
@@ -100,7 +96,9 @@ struct FetchSearch {
     /// - Returns: why the operation takes no more waiters; `nil` if the request has joined.
     private func join(_ operation: FetchOperation) -> Refusal? {
         var made: WaiterGroup?
-        let joining = operation.join(on: context.loop.handle, accepts: { $0.mayServe(request, arrivedAt: time) }) {
+        let joining = operation.join(
+            on: context.loop.handle, accepts: { $0.mayServe(request, arrivedAt: transaction.arrival.time) }
+        ) {
             let group = WaiterGroup(at: operation, context: context)
             made = group
             return group.waiter
@@ -140,7 +138,7 @@ struct FetchSearch {
         guard transaction.sharingHistory.hasOrdinaryLookup, !request.isBound, let group = transaction.latestGroup.group,
             let latest = group.latest, latest === request || (group.isFor(request) && isOrdinary)
         else { return false }
-        transaction.noteMiss()
+        transaction.provenance.noteAsking(for: request.route.missReason)
         switch join(group.operation) {
         case nil:
             if latest !== request { group.operation.noteJoin(of: request) }
@@ -179,11 +177,7 @@ struct FetchSearch {
     /// Joins the fetch of the whole, if that is already arriving, instead of fetching a part. Not called if the whole
     /// is known to be too large to keep.
     private func joinWhole(_ plan: FetchPlan) -> Bool {
-        let key = plan.key.asking(.get(isAuthorized: request.hasAuthorization))
-        guard let operation = context.fetches(of: request).operation(for: key, as: FetchOperation.self) else {
-            return false
-        }
-        return joinPart(operation)
+        joinPart(plan.key.asking(.get(isAuthorized: request.hasAuthorization))) { _ in true }
     }
 
     /// Joins the fetch of a larger part that is arriving and has all that `plan` asks for, if the range begins within a
@@ -191,16 +185,17 @@ struct FetchSearch {
     /// the larger part is too large to be kept, a client that needs more of it than the window would get it at the pace
     /// of its slowest reader.
     private func joinLargerPart(_ plan: FetchPlan) -> Bool {
-        guard let range = plan.range,
-            let operation = context.fetches(of: request).operation(for: anyPart(plan), as: FetchOperation.self),
+        guard let range = plan.range else { return false }
+        return joinPart(anyPart(plan)) { operation in
             operation.range?.begins(with: range, inFirst: context.storage.streamingWindow) == true
-        else { return false }
-        return joinPart(operation)
+        }
     }
 
-    /// - Returns: false if the operation takes no more waiters.
-    private func joinPart(_ operation: FetchOperation) -> Bool {
-        guard join(operation) == nil else { return false }
+    /// - Returns: false if no operation with that key is wanted, or it takes no more waiters.
+    private func joinPart(_ key: FetchKey, _ isWanted: (FetchOperation) -> Bool) -> Bool {
+        guard let operation = context.fetches(of: request).operation(for: key, as: FetchOperation.self),
+            isWanted(operation), join(operation) == nil
+        else { return false }
         operation.noteJoin(of: request)
         return true
     }
