@@ -41,6 +41,7 @@
 
     /// Calls `fill` with at least `minimum` free bytes. `fill` returns how many bytes it wrote, and must not touch the
     /// buffer.
+    @inlinable @inline(__always) // Else the type of the error is passed at run time, with each read.
     @unsafe
     public func withFreeSpace<E: Error>(
         minimum: Int, _ fill: (UnsafeMutableRawBufferPointer) throws(E) -> Int
