@@ -56,7 +56,9 @@ struct Main {
     }
 
     private static func usage() -> Never {
-        say("usage: Benchmark compare|micro|single-flight|simulate|purges|origin|load|storm; see Sources/Benchmark/Main.swift")
+        say(
+            "usage: Benchmark compare|micro|single-flight|simulate|purges|origin|load|storm; see Sources/Benchmark/Main.swift"
+        )
         exit(64)
     }
 

@@ -3,6 +3,7 @@ import HTTPSemantics
 import Libevent
 import Logging
 import Proxy
+import Routing
 import Storage
 import Telemetry
 import Testing

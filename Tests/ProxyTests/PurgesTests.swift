@@ -4,6 +4,8 @@ import HTTPSemantics
 import Libevent
 import Logging
 import LoopTesting
+import RouteTesting
+import Routing
 import Storage
 import Telemetry
 import Testing
