@@ -50,7 +50,7 @@ extension Transaction {
     ///   - fetched: the fetch's result, of which the response is part; `nil` if it was stored.
     ///   - traits: the properties of the requests that get the same answer, which is kept for them; `nil`: of none.
     func respond(
-        _ response: StoredResponse, length: Int?, persists: Bool, _ provenance: Provenance,
+        _ response: consuming StoredResponse, length: Int?, persists: Bool, _ provenance: Provenance,
         of fetched: FetchedResponse? = nil, sharedAs traits: SharedAnswer.Traits? = nil
     ) {
         // Read once: a value read from a variable is retained.

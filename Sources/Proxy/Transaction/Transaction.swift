@@ -167,8 +167,8 @@ final class Transaction: WaitingRequest, FetchLeader {
         self.group = group
         provenance.operation = group.operation.number
         let waitsAsLong = sharingHistory.waitsAsLong(as: group.operation, leading: ledFetch)
-        let limit = context.settings.coalescing.waitTimeout.nanoseconds
-        group.add(self, until: waitsAsLong ? .max : context.now + limit)
+        group.add(
+            self, until: waitsAsLong ? .max : context.now + context.settings.coalescing.waitTimeout.nanoseconds)
     }
 
     /// The response begins now, or the connection becomes a tunnel.
