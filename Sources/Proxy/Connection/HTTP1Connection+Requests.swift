@@ -11,7 +11,8 @@ extension HTTP1Connection {
     private enum Step {
         case incomplete
         case malformed(MessageSyntaxError)
-        case answered(headLength: Int)
+        /// It is a plain hit, and is removed from the buffer.
+        case answered
         /// The head needs a transaction and is byte for byte the head of the last request that joined the loop's latest
         /// group (`LatestGroup`): it is not parsed or looked up again.
         case alike(ClientRequest)
@@ -44,11 +45,7 @@ extension HTTP1Connection {
         let start = clients.pendingCount
         while phase == .reading, !buffer.isEmpty {
             let step = takeStep(input, from: start, waits: waits)
-            if case .answered(let length) = step {
-                requestCount += 1
-                buffer.consume(length)
-                continue
-            }
+            if case .answered = step { continue }
             if clients.pendingCount > start { sendPending(from: start) }
             // The kernel has not taken all hits: this head is parsed again once it has.
             guard phase == .reading else { return input.parser.use { $0.reset() } }
@@ -107,7 +104,9 @@ extension HTTP1Connection {
                 return .unanswered(on: route)
             }
             parser.reset()
-            return .answered(headLength: length)
+            requestCount += 1
+            buffer.consume(length)
+            return .answered
         }
     }
 
