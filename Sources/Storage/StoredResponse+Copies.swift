@@ -21,5 +21,6 @@ extension StoredResponse {
             head: head, facts: facts, body: bodyToFollow(), parts: parts, variant: variant, groups: groups)
     }
 
+    /// This response under another head, with the same facts.
     package func withHead(_ head: HeadBlock) -> StoredResponse { with(head: head, facts: facts, groups: groups) }
 }

@@ -196,6 +196,7 @@ package final class UpstreamPool {
     }
 
     /// Keeps a connection for the next exchange, if there is room and its address is still in use.
+    @inline(never)
     func keep(idle connection: UpstreamConnection) -> Bool {
         guard !isRetired, idleCount < settings.maxIdleConnections else { return false }
         let isKept = servers.use { servers in
@@ -224,6 +225,7 @@ package final class UpstreamPool {
 
     /// The server to ask.
     /// - Parameter others: servers that the same request asked in vain.
+    @inline(never)
     func nextServer(besides others: [Int]) -> ServerBalance.Pick {
         let now = loop.now
         return balance.use { $0.pick(at: now, besides: others) }

@@ -85,6 +85,7 @@ extension ResponseFacts {
         isFresh(for: directives, at: now) || common.map(isMoreRecent) ?? false
     }
 
+    /// Whether a request with these directives gets the response as a fresh one.
     package func isFresh(for directives: RequestDirectives, at now: Moment) -> Bool {
         if case .fresh = reuse(for: directives, at: now) { true } else { false }
     }

@@ -51,8 +51,7 @@ extension Fetch: ExchangeHandler {
         case .streaming:
             // A response that broke the rules of its syntax is not trusted at all.
             end(.truncated(.origin(error.failure, error.brokenRule), keepsPart: !error.isMalformed))
-        case .new, .over:
-            break
+        case .new, .over: break
         }
     }
 
@@ -147,7 +146,7 @@ extension Fetch: ExchangeHandler {
             let hasAlias = announcement.announce(fetched, by: operation, keepsWhole: isWhole)
             deliver(fetched)
             announcement.closeIfInvalidated(fetched.response, operation)
-            if hasAlias { placement.isFoundByOtherKey = true }
+            if hasAlias { placement.isFound = true }
             if !isWhole { operation.pinBeginning(of: fetched, until: context.shared.callbacks) }
         }
         decideContinuation()

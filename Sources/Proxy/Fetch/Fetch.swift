@@ -68,8 +68,7 @@ final class Fetch: DeadlineTarget {
     var progress = ProgressCheck()
     /// The conditions that the origin was sent.
     private(set) var conditions = FetchRequestWriter.Conditions.storedAndClients
-    /// Whether the leader's client still waits for 100 from the origin. If content was read ahead, the client has
-    /// already got a 100.
+    /// Whether the leader's client waits for 100 from the origin. If content was read ahead, the client has got a 100.
     let awaitsContinue: Bool
     /// Whether the fetch continues when its last client leaves: the operation's policy, as far as the fetch has set it.
     private var continuesWithoutClients: Bool
@@ -81,19 +80,24 @@ final class Fetch: DeadlineTarget {
     /// The key under which the response belongs.
     var storeKey: CacheKey { placement.otherKey ?? request.key }
     /// Whether an invalidation concerns the response: the fetch may neither store it nor share it with later requests.
-    var wasInvalidated: Bool { placement.wasInvalidated(operation, request, in: context) }
+    /// See `SharedState.invalidate`. Called under the lock of a shard of the store, too.
+    var wasInvalidated: Bool {
+        guard let operation, !operation.wasInvalidated else { return true }
+        // An invalidation finds no operation that was cancelled, and none by a key that it does not have yet.
+        guard operation.hasEnded || !placement.isFound else { return false }
+        let sent = request.sentKey.bytes
+        return context.variations.wasInvalidated(sent.span, since: placement.formerInvalidations)
+    }
 
-    /// Whether an earlier fetch, which the leader's request had joined, brought a response that only its own leader
-    /// could have. Then a status that concerns the request concerns them all, and the next requests must not wait for
-    /// one another.
+    /// Whether an earlier fetch, which the leader had joined, brought a response for its own leader only. Then a status
+    /// that concerns the request concerns them all, and the next requests must not wait for one another.
     var leaderWasReleased: Bool { leader?.wasReleased == true }
     /// Whether the response is written as events occur, so that silence does not mean that the origin is in trouble.
     var isIncremental: Bool { fetched?.response.facts.contains(.isIncremental) ?? false }
     /// Whether the operation got its slot.
     var hasBegun: Bool { state != .new }
 
-    // Most parameters are borrowed, and copied where they are kept: the caller would also retain a parameter that the
-    // initializer consumes.
+    // Borrowed parameters are copied where they are kept: the caller would also retain one that `init` consumes.
     init(
         _ plan: consuming FetchPlan, _ arrival: borrowing Arrival, context: borrowing LoopContext,
         leader: borrowing (any FetchLeader)?, awaitsContinue: Bool
@@ -138,7 +142,7 @@ final class Fetch: DeadlineTarget {
         let asked = context.write(plan, from: arrival, with: &writer)
         self.conditions = writer.conditions
         let exchange = Exchange(
-            asked, pool: context.pool(for: plan), handler: self,
+            asked, pool: context.pool(for: request), handler: self,
             owner: request.isBound ? leader?.boundConnections ?? .closed : nil,
             early: request.hasContent ? leader?.takeContent() : nil)
         exchange.start()
@@ -176,8 +180,6 @@ final class Fetch: DeadlineTarget {
         fetched.response.looseBody?.fail()
         if ending.mayKeepPart { ResponseStoring(of: self)?.storeReceivedPart(of: fetched) }
     }
-
-    // MARK: Waiters
 
     /// Gives the response to all waiters.
     func deliver(_ fetched: consuming FetchedResponse) {

@@ -27,17 +27,16 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse>, @unchecked Se
     private nonisolated let invalidated = Atomic(false)
 
     /// - Parameter mostWaiters: how many requests may wait for the fetch or read its response at the same time.
-    nonisolated init(
-        number: UInt64, leader: consuming ClientRequest, key: consuming FetchKey, made: Int64,
-        work: consuming LoopOwned<Fetch>, lastLeavePolicy: LastLeavePolicy, mostWaiters: Int
-    ) {
+    nonisolated init(of fetch: consuming Fetch, on loop: borrowing EventLoop, number: UInt64, mostWaiters: Int) {
         self.number = number
-        self.leader = leader
-        self.key = key
-        self.made = made
-        let loop = work.handle
-        self.work = work
-        super.init(home: loop, waiterLimit: mostWaiters, lastLeavePolicy: lastLeavePolicy)
+        leader = fetch.plan.request
+        key = fetch.plan.key
+        made = loop.now
+        let isRefresh = fetch.plan.isRefresh
+        work = LoopOwned(fetch, on: loop)
+        // A fetch that has not begun has no response to finish, so it is cancelled when its last client leaves, unless
+        // it is a refresh. `Fetch` sets the policy from then on.
+        super.init(home: loop.handle, waiterLimit: mostWaiters, lastLeavePolicy: isRefresh ? .goOn : .cancel)
     }
 
     /// The range that is requested; `nil`: the whole.

@@ -61,6 +61,7 @@ struct FetchRequestWriter {
             mayBeNotModified: plan.isPass ? request.mayBeNotModified : conditions != .none)
     }
 
+    @inline(__always) // Called in two places, of which one is rare: a result would be copied.
     private static func changes(of plan: FetchPlan, from arrival: Arrival, dropping: FieldSet = [])
         -> RequestForwarding.Changes
     {

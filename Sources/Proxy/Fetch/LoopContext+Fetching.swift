@@ -16,13 +16,9 @@ extension LoopContext {
         _ plan: consuming FetchPlan, _ arrival: borrowing Arrival, leader: borrowing (any FetchLeader)?,
         awaitsContinue: Bool = false
     ) -> FetchOperation {
-        let (request, key, isRefresh) = (plan.request, plan.key, plan.isRefresh)
-        let fetch = Fetch(plan, arrival, context: self, leader: leader, awaitsContinue: awaitsContinue)
-        // A fetch that has not begun has no response to finish, so it is cancelled when its last client leaves, unless
-        // it is a refresh. `Fetch` sets the policy from then on.
-        return FetchOperation(
-            number: shared.nextOperation(), leader: request, key: key, made: now, work: LoopOwned(fetch, on: loop),
-            lastLeavePolicy: isRefresh ? .goOn : .cancel, mostWaiters: settings.coalescing.maxWaiters)
+        FetchOperation(
+            of: Fetch(plan, arrival, context: self, leader: leader, awaitsContinue: awaitsContinue), on: loop,
+            number: shared.nextOperation(), mostWaiters: settings.coalescing.maxWaiters)
     }
 
     // Not inlined, as the accessors of `LoopContext`.
@@ -38,7 +34,7 @@ extension LoopContext {
     }
 
     @inline(never)
-    func pool(for plan: FetchPlan) -> UpstreamPool { pools.pool(of: plan.request.route.origin) }
+    func pool(for request: ClientRequest) -> UpstreamPool { pools.pool(of: request.route.origin) }
 
     /// The number of invalidations so far (`SearchVariations`).
     var invalidations: UInt64 { @inline(never) get { variations.invalidations } }

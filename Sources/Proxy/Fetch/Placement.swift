@@ -1,5 +1,4 @@
 import Bytes
-import Coalescing
 import HTTPSemantics
 import Routing
 import Storage
@@ -18,8 +17,8 @@ struct Placement {
     private(set) var search: NoVarySearch?
     /// The key where the response belongs, if not that of the fetch.
     private(set) var otherKey: CacheKey?
-    /// Whether an invalidation of `otherKey` finds the fetch.
-    var isFoundByOtherKey = false
+    /// Whether an invalidation of the key where the response belongs finds the fetch.
+    var isFound = true
 
     /// Called when the head is there. Only a response that will be stored teaches a rule, of any status: the draft
     /// refers to the most recently *stored* response with the field. A response without the field revokes no rule: any
@@ -41,17 +40,7 @@ struct Placement {
             storeKey = isUnchanged ? request.key : keys.key(request.sentKey, under: variation)
         }
         otherKey = storeKey == request.key ? nil : storeKey
-    }
-
-    /// Whether an invalidation concerns the response of `operation` to `request`. See `SharedState.invalidate`. Called
-    /// under the lock of a shard of the store, too.
-    @inline(__always)
-    func wasInvalidated(_ operation: FetchOperation?, _ request: ClientRequest, in context: LoopContext) -> Bool {
-        guard let operation, !operation.wasInvalidated else { return true }
-        // An invalidation finds no operation that was cancelled, and none by a key that it does not have yet.
-        guard operation.hasEnded || (otherKey != nil && !isFoundByOtherKey) else { return false }
-        let sent = request.sentKey.bytes
-        return context.variations.wasInvalidated(sent.span, since: formerInvalidations)
+        isFound = otherKey == nil
     }
 
     /// Whether a stored response still belongs under the key that `request` found it under, once it has been updated.

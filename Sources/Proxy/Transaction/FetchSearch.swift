@@ -26,7 +26,7 @@ struct FetchSearch {
     private enum Superseded: Sendable { case snapshot }
 
     /// - Parameter resource: the stored responses and notes from which the plan was made.
-    func find(_ plan: FetchPlan, seen resource: CachedResource?) {
+    func find(_ plan: consuming FetchPlan, seen resource: CachedResource?) {
         transaction.hasStandIn = plan.hasStandIn
         transaction.provenance.noteAsking(for: plan.reason)
         let fetches = context.fetches(of: request)
@@ -41,10 +41,11 @@ struct FetchSearch {
             return transaction.meets(.memory)
         }
         guard plan.isShared else {
+            let group = plan.groupAlone
             let operation = context.makeFetch(
                 plan, transaction.arrival, leader: transaction,
                 awaitsContinue: request.awaitsContinue && transaction.content?.isKept != true)
-            return enqueued(fetches.enqueueAloneAtHome(operation, group: plan.groupAlone), as: .alone)
+            return enqueued(fetches.enqueueAloneAtHome(operation, group: group), as: .alone)
         }
         let store = context.shared.store
         var made: WaiterGroup?
@@ -60,7 +61,7 @@ struct FetchSearch {
             unless: { () -> Superseded? in
                 store.resource(request.key) != resource || context.hasLearnt(about: request) ? .snapshot : nil
             },
-            make: { context.makeFetch(plan, transaction.arrival, leader: transaction) })
+            make: { context.makeFetch(copy plan, transaction.arrival, leader: transaction) })
         if plan.range != nil, case .started(let operation, _) = result {
             // Lets `joinLargerPart` find the fetch of a part, unless it finds another one.
             fetches.addAlias(operation, for: anyPart(plan))
