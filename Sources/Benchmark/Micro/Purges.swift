@@ -70,22 +70,20 @@ enum Purges {
         result.walked += System.now - begun
     }
 
-    /// Runs `body` while a thread looks up random keys.
-    private static func measure(
-        _ name: String, in store: ResponseStore, _ entries: Int, _ body: (inout Result) -> Void
-    ) -> Result {
-        let isOver = Atomic(false)
-        let times = Mutex<[Int64]>([])
-        let done = DispatchSemaphore(value: 0)
-        var result = Result(name: name)
-        withoutActuallyEscaping(
-            {
+    /// A thread that looks up random keys until it is told to stop.
+    private final class Reader: Sendable {
+        private let isOver = Atomic(false)
+        private let times = Mutex<[Int64]>([])
+        private let done = DispatchSemaphore(value: 0)
+
+        init(of store: ResponseStore, _ entries: Int) {
+            Thread.detachNewThread { [self] in
                 var random = SystemRandomNumberGenerator()
                 var own: [Int64] = []
                 own.reserveCapacity(4_000_000)
                 let fields = HeadBlock(lines: ByteSlice("Host: a.example\r\n"))
                 while !isOver.load(ordering: .relaxed), own.count < 4_000_000 {
-                    let key = key(Int.random(in: 0..<entries, using: &random))
+                    let key = Purges.key(Int.random(in: 0..<entries, using: &random))
                     let bytes = key.bytes
                     let start = System.now
                     _ = store.response(hash: key.hash, key: bytes.span, matching: fields.view)
@@ -93,14 +91,24 @@ enum Purges {
                 }
                 times.withLock { $0 = own }
                 done.signal()
-            } as @Sendable () -> Void
-        ) { reader in
-            Thread.detachNewThread(reader)
-            body(&result)
+            }
+        }
+
+        /// - Returns: nanoseconds of each look-up.
+        func stop() -> [Int64] {
             isOver.store(true, ordering: .relaxed)
             done.wait()
+            return times.withLock { $0 }
         }
-        result.lookUps = times.withLock { $0 }
+    }
+
+    private static func measure(
+        _ name: String, in store: ResponseStore, _ entries: Int, _ body: (inout Result) -> Void
+    ) -> Result {
+        var result = Result(name: name)
+        let reader = Reader(of: store, entries)
+        body(&result)
+        result.lookUps = reader.stop()
         return result
     }
 
