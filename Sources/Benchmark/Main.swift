@@ -7,7 +7,8 @@ import Foundation
 ///     Benchmark micro [--write FILE]    a table of all pieces, counted by callgrind
 ///     Benchmark micro --check           fails when a piece takes more than its limit in Micro.swift
 ///     Benchmark single-flight [--check | --write FILE]
-///                                       the library beside an actor of ten lines; --check fails above 1.5 times its time
+///                                       the library beside an actor of ten lines; --check fails when it takes more
+///                                       than its limit in SingleFlight.swift
 ///     Benchmark origin PORT             the origin alone, for profiles
 ///     Benchmark load PORT PATH LENGTH SECONDS [in-turns]
 ///                                       the load alone, of 64 connections, on core 1
@@ -193,7 +194,7 @@ struct Main {
             try Document.put(Machine.stamp + table, between: "single-flight", in: words[1])
         }
         guard words != ["--check"] || times.allSatisfy(\.isWithin) else {
-            throw Problem("single flight takes more than 1.5 times what an actor of ten lines takes")
+            throw Problem("single flight takes more than its limit in SingleFlight.swift")
         }
     }
 }
