@@ -186,11 +186,13 @@ open class AnyOperation: @unchecked Sendable {
 
     @usableFromInline
     final func submit() {
-        if state.withLock({ $0.lifecycle.submit() }) == .ready { becameReady() }
+        becomeReady { $0.submit() }
     }
 
-    final func becameReady() {
-        let (gate, ties) = state.withLock { ($0.enrolment?.gate, $0.ties) }
+    /// Takes a step of the life that may have made the operation ready: if so, it waits for its slot or begins.
+    final func becomeReady(_ step: (inout Lifecycle) -> Bool) {
+        let (isReady, gate, ties) = state.withLock { (step(&$0.lifecycle), $0.enrolment?.gate, $0.ties) }
+        guard isReady else { return }
         tell(ties, .ready)
         if let gate { gate.operationIsReady(self) } else { begin() }
     }

@@ -16,7 +16,9 @@ extension OperationQueueManager {
         for identifier: Key, priority: OperationPriority = .normal, unless: () -> Value? = { nil },
         work: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
-        try await value(for: identifier, priority: priority, unless: unless, make: { TaskWork(work) })
+        try await wait {
+            enqueue(identifier, waiter: $0, priority: priority, unless: unless, begin: { $0.run(work) })
+        }.value
     }
 
     /// Joins the work in flight for `identifier`, or starts the one that `make` returns, and waits for its value. `make`
@@ -27,9 +29,9 @@ extension OperationQueueManager {
     public nonisolated(nonsending) func value<W: Work>(
         for identifier: Key, priority: OperationPriority = .normal, unless: () -> W.Value? = { nil }, make: () -> W
     ) async throws -> W.Value {
-        try await wait(as: AsyncStay()) {
+        try await wait {
             enqueue(identifier, waiter: $0, priority: priority, unless: unless, make: make)
-        }
+        }.value
     }
 
     /// `value(for:make:)` for a class of operations. Whether the operation goes on without waiters, its
@@ -39,9 +41,9 @@ extension OperationQueueManager {
     public nonisolated(nonsending) func value<Op: SharedOperation>(
         for identifier: Key, priority: OperationPriority = .normal, unless: () -> Op.Value? = { nil }, make: () -> Op
     ) async throws -> Op.Value {
-        try await wait(as: AsyncStay()) {
+        try await wait {
             enqueue(identifier, waiter: $0, priority: priority, unless: unless, make: make)
-        }
+        }.value
     }
 
     /// Joins or starts as `value(for:make:)` does, for a value that goes on growing, and calls `body` with it. The task
@@ -57,93 +59,110 @@ extension OperationQueueManager {
         for identifier: Key, priority: OperationPriority = .normal, make: () -> Op,
         body: nonisolated(nonsending) (Op.Value) async throws -> Outcome
     ) async throws -> Outcome {
-        let stay = AsyncStay<Op.Value>()
-        let value = try await wait(as: stay) {
+        let (value, stay) = try await wait {
             enqueue(identifier, waiter: $0, priority: priority, unless: { nil }, make: make)
         }
-        defer { stay.end() }
+        defer { stay?.leave() }
         return try await body(value)
     }
 
+    /// - Returns: the value, and the stay with the operation, which goes on until the operation ends or the stay is left;
+    ///   `nil` if the value was found.
     @inlinable
     nonisolated(nonsending) func wait<Op: SharedOperation>(
-        as stay: AsyncStay<Op.Value>, accepts: (@Sendable (Op.Value) -> Bool)? = nil,
-        enqueue: (Waiter<Op.Value>) -> Enqueued<Op, Op.Value>
-    ) async throws -> Op.Value {
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                // The task was cancelled before this call: enqueue nothing.
-                guard !Task.isCancelled else { return continuation.resume(throwing: CancellationError()) }
-                let waiter = Waiter<Op.Value>(on: InlineQueue.shared, accepts: accepts) { result in
-                    continuation.resume(with: result.mapError { $0.thrown })
-                }
-                switch enqueue(waiter) {
-                case .found(let value):
-                    continuation.resume(returning: value)
-                case .joined(let operation, let token, _), .started(let operation, let token):
-                    stay.entered(operation.shared, token) { continuation.resume(throwing: CancellationError()) }
-                case .refused(let refusal, _):
-                    continuation.resume(throwing: refusal)
-                }
-            }
-        } onCancel: {
-            stay.end()
+        accepts: (@Sendable (Op.Value) -> Bool)? = nil, enqueue: (Waiter<Op.Value>) -> Enqueued<Op, Op.Value>
+    ) async throws -> (value: Op.Value, stay: AsyncStay<Op.Value>?) {
+        // The task was cancelled before this call: enqueue nothing.
+        try Task.checkCancellation()
+        let wait = AsyncWait()
+        let stay: AsyncStay<Op.Value>
+        switch enqueue(Waiter(on: InlineQueue.shared, accepts: accepts) { wait.ended(with: $0.failure) }) {
+        case .found(let value): return (value, nil)
+        case .refused(let refusal, _): throw refusal
+        case .joined(let operation, let token, _), .started(let operation, let token):
+            stay = AsyncStay(operation: operation.shared, token: token)
         }
+        if !wait.isOver {
+            await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in
+                    if !wait.begin(continuation) { continuation.resume() }
+                }
+            } onCancel: {
+                if stay.leave() { wait.ended(with: .cancelled) }
+            }
+        }
+        if let error = wait.error { throw error.thrown }
+        // Without an error the value is there, and stays.
+        guard let value = stay.operation.value else { throw OperationError.abandoned }
+        return (value, stay)
     }
 }
 
-/// A task's stay with an operation. It can be ended at any time, even before it has begun.
-@usableFromInline
-final class AsyncStay<Value: Sendable>: Sendable {
-    /// ```
-    /// outside ─entered→ inside ─end→ gone
-    ///    └─end→ ended ─entered→ gone
-    /// ```
-    @usableFromInline
-    enum Phase: Sendable {
-        case outside
-        case inside(CoalescibleOperation<Value>, WaiterToken, @Sendable () -> Void)
-        case ended
-        case gone
-    }
+extension Result where Failure == OperationError {
+    @inlinable var failure: OperationError? { if case .failure(let error) = self { error } else { nil } }
+}
 
-    @usableFromInline let phase = Protected(Phase.outside)
+/// A task's stay with an operation.
+@usableFromInline
+struct AsyncStay<Value: Sendable>: Sendable {
+    @usableFromInline let operation: CoalescibleOperation<Value>
+    @usableFromInline let token: WaiterToken
 
     @inlinable
+    init(operation: CoalescibleOperation<Value>, token: WaiterToken) {
+        self.operation = operation
+        self.token = token
+    }
+
+    @discardableResult
+    @inlinable
+    func leave() -> Bool { operation.leave(token) }
+}
+
+/// A task's wait for the outcome of an operation, which may come before the task waits. Without the value, which the
+/// operation keeps: an object of a generic class takes longer to release.
+@usableFromInline
+final class AsyncWait: Sendable {
+    /// ```
+    /// idle ─begin→ waiting ─ended→ over
+    ///  └──ended──→ over
+    /// ```
+    private enum Phase: Sendable {
+        case idle
+        case waiting(CheckedContinuation<Void, Never>)
+        case over(OperationError?)
+    }
+
+    private let phase = Protected(Phase.idle)
+
+    @usableFromInline
     init() {}
 
-    /// - Parameter left: called if the task leaves before its callback is due.
-    @inlinable
-    func entered(
-        _ operation: CoalescibleOperation<Value>, _ token: WaiterToken, left: @escaping @Sendable () -> Void
-    ) {
-        let hasEnded = phase.withLock { phase in
-            switch phase {
-            case .outside:
-                phase = .inside(operation, token, left)
-                return false
-            case .ended, .inside, .gone:
-                phase = .gone
-                return true
-            }
-        }
-        if hasEnded, operation.leave(token) { left() }
+    @usableFromInline var isOver: Bool { phase.withLock { if case .over = $0 { true } else { false } } }
+
+    /// The error that the task gets instead of the value.
+    @usableFromInline var error: OperationError? {
+        phase.withLock { if case .over(let error) = $0 { error } else { nil } }
     }
 
+    /// - Returns: false if the wait is over already.
     @usableFromInline
-    func end() {
-        let wasInside = phase.withLock { phase -> (CoalescibleOperation<Value>, WaiterToken, @Sendable () -> Void)? in
-            switch phase {
-            case .outside:
-                phase = .ended
-                return nil
-            case .inside(let operation, let token, let left):
-                phase = .gone
-                return (operation, token, left)
-            case .ended, .gone:
-                return nil
-            }
+    func begin(_ continuation: CheckedContinuation<Void, Never>) -> Bool {
+        phase.withLock { phase in
+            if case .over = phase { return false }
+            phase = .waiting(continuation)
+            return true
         }
-        if let (operation, token, left) = wasInside, operation.leave(token) { left() }
+    }
+
+    /// Called once: by the operation, or by the stay if it was left in time.
+    @usableFromInline
+    func ended(with error: OperationError?) {
+        let waiting = phase.withLock { phase -> CheckedContinuation<Void, Never>? in
+            defer { phase = .over(error) }
+            if case .waiting(let continuation) = phase { return continuation }
+            return nil
+        }
+        waiting?.resume()
     }
 }

@@ -129,17 +129,8 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation, @unchecked Senda
     @inlinable
     public final func join(_ waiter: Waiter<Value>) -> Joining {
         let joining = audience.withLock { $0.join(waiter) }
-        switch joining {
-        case .joined(let seat):
-            countJoined(late: false)
-            return .joined(token(for: seat), late: false)
-        case .late(let seat, let value):
-            countJoined(late: true)
-            waiter.callBack(with: value)
-            return .joined(token(for: seat), late: true)
-        case .refused(let refusal):
-            return .refused(refusal)
-        }
+        if case .late(_, let value) = joining { waiter.callBack(with: value) }
+        return counted(joining)
     }
 
     /// Adds one more caller on `queue`, where one waiter stands for all callers and serves them itself. Its handler is
@@ -160,16 +151,21 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation, @unchecked Senda
     public final func join(
         on queue: any CallbackQueue, accepts: (Value) -> Bool, waiter: () -> Waiter<Value>
     ) -> Joining {
-        switch audience.withLock({ $0.join(on: ObjectIdentifier(queue), accepts: accepts, waiter: waiter) }) {
-        case .joined(let seat):
-            countJoined(late: false)
-            return .joined(token(for: seat), late: false)
-        case .late(let seat, _):
-            countJoined(late: true)
-            return .joined(token(for: seat), late: true)
-        case .refused(let refusal):
-            return .refused(refusal)
+        counted(
+            audience.withLock { $0.join(on: ObjectIdentifier(queue), accepts: accepts, waiter: waiter) })
+    }
+
+    @inlinable
+    final func counted(_ joining: Audience<Value>.Join) -> Joining {
+        let late: Bool
+        let token: WaiterToken
+        switch joining {
+        case .joined(let seat): (token, late) = (self.token(for: seat), false)
+        case .late(let seat, _): (token, late) = (self.token(for: seat), true)
+        case .refused(let refusal): return .refused(refusal)
         }
+        countJoined(late: late)
+        return .joined(token, late: late)
     }
 
     /// Ends one stay, or that of one of the callers that share the token.

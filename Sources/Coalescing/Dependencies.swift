@@ -14,8 +14,10 @@ extension AnyOperation {
     ///   if `dependency` waits for this very operation: then neither would ever end.
     @discardableResult
     public final func addDependency(_ dependency: AnyOperation, rule: DependencyRule = .success) -> Bool {
+        // Kept beyond the lock: if one were released under it, its end would call back waiters.
+        var visited: [AnyOperation] = []
         let isExpected = Self.graph.withLock { _ in
-            guard dependency !== self, !dependency.waits(for: self) else { return false }
+            guard dependency !== self, !dependency.waits(for: self, &visited) else { return false }
             return state.withLock { state in
                 guard state.lifecycle.expectDependency() else { return false }
                 state.ties.append(.dependency(WeakOperation(dependency)))
@@ -36,8 +38,8 @@ extension AnyOperation {
     private final func dependencyEnded(_ outcome: OperationError?, rule: DependencyRule) {
         if let outcome, rule == .success {
             endFromOutside(with: .dependency(outcome))
-        } else if state.withLock({ $0.lifecycle.dependencyMet() }) {
-            becameReady()
+        } else {
+            becomeReady { $0.dependencyMet() }
         }
     }
 
@@ -52,10 +54,11 @@ extension AnyOperation {
         if let outcome { sequel(outcome) }
     }
 
-    private final func waits(for other: AnyOperation) -> Bool {
+    private final func waits(for other: AnyOperation, _ visited: inout [AnyOperation]) -> Bool {
         state.withLock { $0.ties }.contains { tie in
             guard case .dependency(let dependency) = tie, let operation = dependency.operation else { return false }
-            return operation === other || operation.waits(for: other)
+            visited.append(operation)
+            return operation === other || operation.waits(for: other, &visited)
         }
     }
 }

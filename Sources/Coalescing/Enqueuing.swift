@@ -72,27 +72,44 @@ extension OperationQueueManager {
         _ identifier: Key, waiter: Waiter<W.Value>?, priority: OperationPriority = .normal, replacesFull: Bool = false,
         unless: () -> Found? = { nil as Never? }, make: () -> W
     ) -> Enqueued<WorkOperation<W>, Found> {
-        led(
-            enqueue(
-                identifier, waiter: waiter, priority: priority, replacesFull: replacesFull, unless: unless,
-                make: { WorkOperation(.work(make())) }, prepare: { _ in }))
+        var made: W?
+        let enqueued = enqueue(
+            identifier, waiter: waiter, priority: priority, replacesFull: replacesFull, unless: unless,
+            make: {
+                let work = make()
+                made = work
+                return WorkOperation<W>(work.lastLeavePolicy, stop: work.stop)
+            }, prepare: { _ in })
+        if case .started(let operation, _) = enqueued, let work = made {
+            operation.lead(work, at: gate) { $1.begin(Completion($0)) }
+        }
+        return enqueued
+    }
+
+    /// `enqueue` of what is done in a task of its own. The value's type names the work.
+    /// - Parameter begin: calls `run`.
+    @inlinable
+    func enqueue<Value>(
+        _ identifier: Key, waiter: Waiter<Value>, priority: OperationPriority, unless: () -> Value?,
+        begin: @escaping @Sendable (WorkOperation<TaskWork<Value>>) -> Void
+    ) -> Enqueued<WorkOperation<TaskWork<Value>>, Value> {
+        let enqueued = enqueue(
+            identifier, waiter: waiter, priority: priority, unless: unless,
+            make: { WorkOperation<TaskWork<Value>>(.cancel, stop: nil) }, prepare: { _ in })
+        if case .started(let operation, _) = enqueued { operation.lead(begin, at: gate) { $1($0) } }
+        return enqueued
     }
 
     /// `enqueue` of work together with its dependencies. They are asked for only if a new operation is needed, after
     /// the lock.
-    @inlinable
     public func enqueue<W: Work>(
         _ identifier: Key, waiter: Waiter<W.Value>?, priority: OperationPriority = .normal, task: OperationTask<W>
     ) -> Enqueued<WorkOperation<W>, Never> {
-        led(
-            enqueue(
-                identifier, waiter: waiter, priority: priority, unless: { nil }, make: task.make,
-                prepare: task.addDependencies))
-    }
-
-    @inlinable
-    func led<W, Found>(_ enqueued: Enqueued<WorkOperation<W>, Found>) -> Enqueued<WorkOperation<W>, Found> {
-        if case .started(let operation, _) = enqueued { operation.lead() }
+        let dependent = DependentWork<W>()
+        let enqueued = enqueue(
+            identifier, waiter: waiter, priority: priority, unless: { nil as Never? },
+            make: { WorkOperation<W>(.cancel, stop: dependent.stop) }, prepare: { task.addDependencies($0, dependent) })
+        if case .started(let operation, _) = enqueued { operation.lead(dependent, at: gate) { $1.begin($0) } }
         return enqueued
     }
 
@@ -278,7 +295,7 @@ extension OperationQueueManager {
         let name = InFlightName(identifier, ObjectIdentifier(Op.self))
         let shard = shard(for: name.hash)
         let decision: Decision<Op, Op.Value, Never> = decide(
-            name, in: shard, priority: priority, unless: { nil },
+            name, in: shard, priority: priority, unless: { nil as Never? },
             join: { current, leads in leads ? .joined(.none) : current.shared.absorb(shared) }, make: { operation })
         switch decision {
         case .joined(let current, let token):

@@ -128,8 +128,8 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     /// Beyond it, `enqueue` starts no operation and returns `.refused(.queueFull, by: nil)`; joining remains possible.
     /// May change at any time; lowering the limit removes no waiting operation.
     public var maxQueued: Int {
-        get { gate.read { $0.maxQueued } }
-        set { gate.change { $0.maxQueued = newValue } }
+        get { gate.maxQueued }
+        set { gate.maxQueued = newValue }
     }
 
     // MARK: Admission

@@ -14,8 +14,7 @@
 /// made; a task made with `afterEnd:` gets results instead, and decides itself. Two tasks that wait for each other both
 /// end with `.dependency`.
 public struct OperationTask<W: Work>: Sendable {
-    @usableFromInline let make: @Sendable () -> WorkOperation<W>
-    @usableFromInline let addDependencies: @Sendable (WorkOperation<W>) -> Void
+    let addDependencies: @Sendable (WorkOperation<W>, DependentWork<W>) -> Void
 
     /// Work that depends on the success of others.
     /// - Parameter make: makes the work of the values, in the order of the dependencies.
@@ -41,17 +40,15 @@ public struct OperationTask<W: Work>: Sendable {
         rule: DependencyRule, _ dependencies: @escaping @Sendable () -> (repeat Enqueued<each Op, Never>),
         make: @escaping @Sendable (repeat Result<(each Op).Value, OperationError>) throws -> W
     ) {
-        self.make = { WorkOperation(.dependent(DependentWork())) }
-        addDependencies = { operation in
+        addDependencies = { operation, work in
             let asked = dependencies()
-            operation.makeWork { try? make(repeat (each asked).end) }
+            work.makeLater { try? make(repeat (each asked).end) }
             repeat operation.wait(for: each asked, rule: rule)
         }
     }
 }
 
 /// Work that is made when its dependencies have ended.
-@usableFromInline
 final class DependentWork<W: Work>: Sendable {
     private struct State: Sendable {
         var make: (@Sendable () -> W?)?
@@ -60,26 +57,20 @@ final class DependentWork<W: Work>: Sendable {
 
     private let state = Protected(State())
 
-    /// The work, once it was made.
-    var work: W? { state.withLock { $0.work } }
-
     func makeLater(_ make: @escaping @Sendable () -> W?) { state.withLock { $0.make = make } }
 
-    /// Makes the work; once. Never under a lock.
-    @usableFromInline
-    func make() -> W? {
+    func begin(_ operation: WorkOperation<W>) {
         let make = state.withLock { $0.make.take() }
-        let work = make?()
+        guard let work = make?() else { return _ = operation.finish() }
         state.withLock { $0.work = work }
-        return work
+        operation.lastLeavePolicy = work.lastLeavePolicy
+        work.begin(Completion(operation))
     }
+
+    func stop() { state.withLock { $0.work }?.stop() }
 }
 
 extension WorkOperation {
-    func makeWork(_ make: @escaping @Sendable () -> W?) {
-        if case .dependent(let work) = plan { work.makeLater(make) }
-    }
-
     /// Adds what was asked for as a dependency. If there is none, or if it waits for this very operation, this one ends.
     func wait<Op: SharedOperation>(for asked: Enqueued<Op, Never>, rule: DependencyRule) {
         if let operation = asked.operation {

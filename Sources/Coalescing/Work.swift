@@ -77,28 +77,18 @@ public final class Completion<Value: Sendable>: Sendable {
 /// It begins where its leader is: on the leader's stack, or in a task of the leader that waits for the slot, never on
 /// the stack of whoever frees the slot, since the task-local values there are not the leader's.
 public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unchecked Sendable {
-    @usableFromInline
-    enum Plan: Sendable {
-        case work(W)
-        /// The work is made of what others have brought.
-        case dependent(DependentWork<W>)
-    }
-
-    @usableFromInline let plan: Plan
-    private let start = Protected(LedStart.entering)
+    /// `nil` if the work is a task, which is stopped itself.
+    @usableFromInline let stop: (@Sendable () -> Void)?
+    @usableFromInline let start = Protected(LedStart.entering)
 
     @inlinable
-    init(_ plan: Plan) {
-        self.plan = plan
-        super.init()
-        if case .work(let work) = plan { lastLeavePolicy = work.lastLeavePolicy }
+    init(_ policy: LastLeavePolicy, stop: (@Sendable () -> Void)?) {
+        self.stop = stop
+        super.init(lastLeavePolicy: policy)
     }
 
     public override func cancelWork() {
-        switch plan {
-        case .work(let work): work.stop()
-        case .dependent(let dependent): dependent.work?.stop()
-        }
+        if let stop { stop() } else { start.withLock { $0.task }?.cancel() }
     }
 
     override func handOver() -> Bool {
@@ -108,38 +98,62 @@ public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unche
     }
 
     /// Begins the work here if it has its slot, otherwise in a task. Called once, by the caller that led, without a
-    /// lock. Inlinable, and so is what it calls: a method that overrides another cannot be specialized for `W`.
+    /// lock.
+    /// - Parameter execute: begins the work; instead of the method, which cannot be specialized for `W`.
     @inlinable
-    func lead() {
-        beginLed { [self] in
-            switch plan {
-            case .work(let work):
-                work.begin(Completion(self))
-            case .dependent(let dependent):
-                guard let work = dependent.make() else { return _ = finish() }
-                lastLeavePolicy = work.lastLeavePolicy
-                work.begin(Completion(self))
-            }
+    func lead<Doing: Sendable>(
+        _ doing: Doing, at gate: OperationGate, _ execute: @escaping @Sendable (WorkOperation, Doing) -> Void
+    ) {
+        if start.withLock({ $0.lead() }) {
+            begin(at: gate) { execute(self, doing) }
+        } else {
+            beginLater(at: gate) { execute(self, doing) }
         }
     }
 
     @usableFromInline
-    func beginLed(_ execute: @escaping @Sendable () -> Void) {
-        if start.withLock({ $0.lead() }) { return beginHere(execute) }
+    func begin(at gate: OperationGate, _ execute: () -> Void) {
+        if begin(execute) { gate.releaseSlot(of: self) }
+    }
+
+    @usableFromInline
+    func beginLater(at gate: OperationGate, _ execute: @escaping @Sendable () -> Void) {
         // What ends before it has a slot must not leave its task waiting.
         whenEnded { [weak self] _ in _ = self?.handOver() }
         Task {
             await withCheckedContinuation { continuation in
                 if start.withLock({ $0.wait(continuation) }) { continuation.resume() }
             }
-            beginHere(execute)
+            begin(at: gate, execute)
         }
     }
 
-    private func beginHere(_ execute: () -> Void) {
-        let gate = state.withLock { $0.enrolment?.gate }
-        if begin(execute) { gate?.releaseSlot(of: self) }
+    /// Does `work` in a task of the leader. On this stack up to its first wait: to wake another thread costs more than
+    /// most work.
+    @inlinable
+    func run(_ work: @escaping @Sendable () async throws -> W.Value) {
+        let body: @Sendable () async -> Void = {
+            do {
+                self.finish(.success(try await work()))
+            } catch {
+                self.finish(.failure(error))
+            }
+        }
+        let task =
+            if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
+                Task.immediate(operation: body)
+            } else {
+                Task(operation: body)
+            }
+        if !hasEnded { start.withLock { $0 = .begun(task) } }
     }
+}
+
+/// The type of work that an `async` closure is. It has no instances: the closure begins, and its task stops.
+@usableFromInline
+enum TaskWork<Value: Sendable>: Work {
+    @usableFromInline
+    func begin(_ completion: Completion<Value>) {}
 }
 
 /// Whether the work of a `WorkOperation` has its slot, and whether its leader knows.
@@ -149,11 +163,14 @@ public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unche
 /// ```
 /// *entering*: the leader is inside `enqueue`. *granted*: the slot came meanwhile, and the leader begins the work when it
 /// gets there. *waiting*: the leader's task waits for the slot, or will.
-private enum LedStart: Sendable {
+@usableFromInline
+enum LedStart: Sendable {
     case entering
     case granted
     case waiting(CheckedContinuation<Void, Never>?)
-    case begun
+    case begun(Task<Void, Never>?)
+
+    var task: Task<Void, Never>? { if case .begun(let task) = self { task } else { nil } }
 
     /// - Returns: whether the work begins elsewhere, and the task that waits to begin it.
     mutating func grant() -> (Bool, CheckedContinuation<Void, Never>?) {
@@ -162,7 +179,7 @@ private enum LedStart: Sendable {
             self = .granted
             return (true, nil)
         case .waiting(let continuation):
-            self = .begun
+            self = .begun(nil)
             return (true, continuation)
         case .granted, .begun:
             return (false, nil)
@@ -170,9 +187,10 @@ private enum LedStart: Sendable {
     }
 
     /// - Returns: whether the leader begins the work now.
+    @usableFromInline
     mutating func lead() -> Bool {
         if case .granted = self {
-            self = .begun
+            self = .begun(nil)
             return true
         }
         self = .waiting(nil)
@@ -185,36 +203,4 @@ private enum LedStart: Sendable {
         self = .waiting(continuation)
         return false
     }
-}
-
-/// Work given as an `async` closure, in a task that is stopped with the work.
-@usableFromInline
-final class TaskWork<Value: Sendable>: Work {
-    @usableFromInline let work: @Sendable () async throws -> Value
-    @usableFromInline let task = Protected<Task<Void, Never>?>(nil)
-
-    @inlinable
-    init(_ work: @escaping @Sendable () async throws -> Value) { self.work = work }
-
-    @inlinable
-    func begin(_ completion: Completion<Value>) {
-        let body: @Sendable () async -> Void = { [work] in
-            do {
-                completion.finish(.success(try await work()))
-            } catch {
-                completion.finish(.failure(error))
-            }
-        }
-        // On this stack up to its first wait: to wake another thread costs more than most work.
-        let started =
-            if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
-                Task.immediate(operation: body)
-            } else {
-                Task(operation: body)
-            }
-        task.withLock { $0 = started }
-    }
-
-    @inlinable
-    func stop() { task.withLock { $0 }?.cancel() }
 }

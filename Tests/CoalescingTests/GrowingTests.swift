@@ -65,28 +65,14 @@ struct GrowingTests {
     }
 
     @Test func `whoever asks from the start when that is gone begins anew`() async throws {
-        let sources = Log<AsyncStream<Int>.Continuation>()
-        @Sendable func elements(from start: Growing<Int>.Start) -> some AsyncSequence<Int, any Error> & Sendable {
-            manager.elements(for: "a", from: start, keeping: 1) {
-                let (source, writer) = AsyncStream<Int>.makeStream()
-                sources.append(writer)
-                return source
-            }
-        }
-        // May fall back, as only one element is kept.
-        let first = Task { try? await read(elements(from: .start)) }
-        await followers(1)
-        while sources.entries.isEmpty { await Task.yield() }
-        sources.entries[0].yield(1)
-        sources.entries[0].yield(2)
-        while value()?.keepsStart != false { await Task.yield() }
-        let anew = Task { try await read(elements(from: .start)) }
-        while sources.entries.count < 2 { await Task.yield() }
-        sources.entries[1].yield(3)
-        for source in sources.entries { source.finish() }
-        #expect(try await anew.value == [3])
-        _ = await first.value
-        #expect(manager.snapshot.started == 2 && manager.snapshot.inFlight == 0)
+        let (old, new) = (Growing<Int>(keeping: 1), Growing<Int>())
+        _ = manager.enqueue("a", waiter: nil) { Growth(old) }
+        old.append(1)
+        old.append(2)
+        new.append(3)
+        #expect(try await read(manager.elements(for: "a") { Growth(new, isWhole: true) }) == [3])
+        #expect(manager.snapshot.started == 2 && manager.snapshot.replaced == 1)
+        manager.cancelAll()
     }
 
     @Test func `a cancelled reader leaves, and the last one stops the work`() async {
@@ -137,8 +123,18 @@ struct GrowingTests {
             await Task.yield()
         }
     }
+}
 
-    private func value() -> Growing<Int>? {
-        (manager.operations.first as? CoalescibleOperation<Growing<Int>>)?.value
+/// Work that delivers a value which the test appends to.
+private final class Growth: Work {
+    let growing: Growing<Int>
+    let isWhole: Bool
+    private let completion = Protected<Completion<Growing<Int>>?>(nil)
+
+    init(_ growing: Growing<Int>, isWhole: Bool = false) { (self.growing, self.isWhole) = (growing, isWhole) }
+
+    func begin(_ completion: Completion<Growing<Int>>) {
+        completion.deliver(growing: growing)
+        if isWhole { completion.finish() } else { self.completion.withLock { $0 = completion } }
     }
 }

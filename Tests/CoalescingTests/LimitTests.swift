@@ -35,6 +35,18 @@ struct LimitTests {
         #expect(manager.enqueue(plain: PlainOperation()).refusal == .queueFull)
     }
 
+    @Test func `a waiter that is refused is never called`() {
+        let refused = Log<Outcome>()
+        let operations = ["a", "b", "c"].map { enqueue($0).operation }
+        operations[0]?.waiterLimit = 1
+        for name in ["a", "d"] {
+            let enqueued = manager.enqueue(name, waiter: .logging(to: refused)) { ManualOperation(name) }
+            #expect(enqueued.refusal == (name == "a" ? .full : .queueFull))
+        }
+        for operation in operations { operation?.finish(.success(1)) }
+        #expect(refused.entries.isEmpty && log.entries.count == 3)
+    }
+
     @Test func `an unshared operation waits for its slot, and is neither found nor joined`() {
         let alone = manager.enqueueAloneAtHome(ManualOperation("a"))
         #expect(alone.isStarted)

@@ -13,7 +13,7 @@ import Testing
 /// accident that shows it and takes twenty times as long.
 @Suite(.serialized)
 struct RaceTests {
-    private static let events = Rounds.count * (isSanitized ? 100_000 : 1_000_000)
+    static let events = Rounds.count * (isSanitized ? 100_000 : 1_000_000)
     private static var isSanitized: Bool { unsafe dlsym(nil, "__tsan_init") != nil }
 
     @Test func `every caller is called once, on its own queue, and no work runs twice at a time`() async {
@@ -97,7 +97,7 @@ private final class RacingOperation: CoalescibleOperation<Int>, @unchecked Senda
 }
 
 /// One thread: the callback queue of its waiters, and what became of each of them.
-private final class Worker: CallbackQueue {
+final class Worker: CallbackQueue {
     private struct State: Sendable {
         var callbacks: [@Sendable () -> Void] = []
         var calls: [UInt8] = []

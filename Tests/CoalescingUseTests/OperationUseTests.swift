@@ -75,6 +75,12 @@ struct OperationUseTests {
         #expect(users.operations.isEmpty)
     }
 
+    /// With an actor the conformance that the compiler advised compiled, and aborted here.
+    @Test func `an operation conforms to a protocol, whose methods every thread may call`() async {
+        let described: any CustomStringConvertible & Sendable = Described()
+        #expect(await Task.detached { described.description }.value == "described")
+    }
+
     @Test func `dropping a completion abandons the work`() async {
         let users = OperationQueueManager<Int>()
         await #expect {
@@ -94,6 +100,10 @@ private struct Greeting: Work {
     func begin(_ completion: Completion<String>) {
         completion.finish(.success("\(language) \(user.name)"))
     }
+}
+
+private final class Described: CoalescibleOperation<Int>, CustomStringConvertible, @unchecked Sendable {
+    var description: String { "described" }
 }
 
 /// Loses track of its work.
