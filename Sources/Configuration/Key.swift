@@ -12,8 +12,8 @@ struct Key<Root>: Sendable {
     /// Whether a reload cannot change the value: sockets, threads and memory are set up at the start. Only keys at the
     /// top level set this.
     let isReadAtStart: Bool
-    /// The names of the keys in a group.
-    let children: [String]
+    /// The keys in a group.
+    let children: [Key<Root>]
     /// Comment lines shown in place of an empty list.
     let example: [String]
     let read: @Sendable (Node, inout Root, inout Reader) -> Void
@@ -50,7 +50,7 @@ struct Key<Root>: Sendable {
         range = nil
         isRequired = false
         self.isReadAtStart = isReadAtStart
-        children = keys.map(\.name)
+        children = keys
         example = []
         read = { node, root, reader in reader.read(node, as: keys, into: &root, called: "`\(name)`") }
         write = { DefaultFile.lines(of: keys, in: $0) }

@@ -66,8 +66,7 @@ enum KeyTable {
         Key(
             "upstreams", \.upstreams,
             .groups(
-                "an upstream", from: UpstreamSettings(name: "", servers: []), UpstreamKeys.all, atLeast: 1,
-                named: \.name),
+                "an upstream", from: UpstreamSettings(name: "", servers: []), UpstreamKeys.all, named: \.name),
             "Origins. Requests that match no route go to the first one."),
         Key(
             "routes", \.proxy.routes, .groups("a route", from: RouteSettings(upstream: ""), RouteKeys.all),
