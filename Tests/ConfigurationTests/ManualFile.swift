@@ -1,4 +1,4 @@
-import Proxy
+import Routing
 import Upstream
 
 @testable import Configuration
