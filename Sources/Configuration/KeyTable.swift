@@ -56,6 +56,12 @@ enum KeyTable {
             How long requests in progress may take to finish after SIGTERM and drain-delay before they are cut \
             off.
             """),
+        Key(
+            "upgrade-timeout", \.upgradeTimeout, .duration(.milliseconds(100) ... .seconds(3600)),
+            """
+            How long the new program may take, after SIGUSR2, until it accepts clients; then it is ended, and the \
+            old one goes on.
+            """),
         Key("clients", "Limits for client connections and requests.", clients),
         Key("forwarding", "What is added to forwarded messages, and which request fields are forwarded.", forwarding),
         Key("coalescing", "When concurrent requests share one fetch.", coalescing),

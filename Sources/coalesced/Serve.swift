@@ -11,8 +11,8 @@ struct Serve: ParsableCommand {
         discussion: """
             Flags override the file. SIGTERM, SIGINT and SIGQUIT let requests finish and exit 0; another one ends \
             drain-delay if that still runs, otherwise the program at once. SIGHUP reads the file and opens the access log \
-            again, SIGUSR1 only opens the log, SIGUSR2 is ignored. Without a file there is no admin listener unless \
-            --admin asks for one.
+            again, SIGUSR1 only opens the log. SIGUSR2 starts the program that is by now at this one's path, which takes \
+            over all listeners. Without a file there is no admin listener unless --admin asks for one.
             """
     )
 

@@ -12,6 +12,10 @@ struct ServiceManager {
 
     /// Reports that all listeners accept.
     func ready() { tell("READY=1") }
+    /// Reports that the service goes on in the process `main`, which must be told before this process ends.
+    func handedOver(to main: Int32) { tell("MAINPID=\(main)") }
+    /// Reports that this process, started by the former main one, accepts.
+    func tookOver() { tell("MAINPID=\(System.processNumber)\nREADY=1") }
     func reloading() { tell("RELOADING=1\nMONOTONIC_USEC=\(System.monotonicMicroseconds())") }
     func stopping() { tell("STOPPING=1") }
 

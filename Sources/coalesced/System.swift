@@ -131,6 +131,8 @@ enum System {
 
     static var processNumber: Int32 { getpid() }
 
+    static func send(_ signal: Int32, to process: Int32) { _ = kill(process, signal) }
+
     /// Writes out buffered output, also to a pipe.
     static func flushOutput() { _ = fflush(nil) }
 

@@ -10,7 +10,7 @@ extension ProxyServer {
     /// The snapshot for the admin pages. Takes the locks of the store's shards one after another.
     package var snapshot: ServerSnapshot {
         ServerSnapshot(
-            isDraining: isDraining, addresses: workers.addresses, workers: workers.count, counters: workers.counters,
+            isDraining: isDraining, addresses: addresses, workers: workers.count, counters: workers.counters,
             storage: shared.store.numbers, inFlightBytes: shared.inFlightBytes, memoryLimit: shared.budget.limit,
             clientLimit: loopSettings.settings.clients.maxConnections,
             upstreams: loopSettings.origins.map {

@@ -13,7 +13,8 @@ package import Upstream
 ///
 /// ```
 /// new ─start→ starting ─all accept→ running ─prepareToDrain→ aboutToDrain ─drain→ draining ─stop→ stopped
-///                 │                    └─drain→ draining
+///                 │                    ├─drain→ draining
+///                 │                    └─handOver→ handedOver ─drain→ draining
 ///                 └─an address cannot be bound→ stopped
 /// any ─stop→ stopped
 /// ```
@@ -23,7 +24,7 @@ package final class ProxyServer {
         case listen(ListenError)
         case system(SystemError)
         case accessLog(SystemError, path: String)
-        case inherited(InheritedListener.Failure)
+        case inherited(InheritedSockets.Failure)
 
         package var description: String {
             switch self {
@@ -45,7 +46,7 @@ package final class ProxyServer {
         }
     }
 
-    private enum State { case new, starting, running, aboutToDrain, draining, stopped }
+    private enum State { case new, starting, running, aboutToDrain, handedOver, draining, stopped }
 
     let shared: SharedState
     let workers: WorkerGroup
@@ -56,8 +57,15 @@ package final class ProxyServer {
     private(set) var loopSettings: LoopSettings
     private(set) var formerOrigins = FormerOrigins()
     private let accessLogSettings: AccessLogSettings
-    /// Listening sockets inherited from the process that started this one; empty once `start` has used them.
-    private var inherited: [InheritedListener]
+    /// As they were at the start.
+    private let listening: Listener.Settings
+    /// Listening sockets that were passed to this program. `start` takes those that it has a place for.
+    private let inherited: InheritedSockets
+    /// The addresses at which clients connect, with their sockets. Empty once the workers accept no more: sockets that
+    /// are held here would stay open, and clients would wait for an accept that never comes.
+    private var targets: [ListenTarget] = []
+    /// The addresses of `targets`, also after the workers have stopped accepting.
+    private(set) var addresses: [SocketAddress] = []
     private(set) var accessLog: AccessLog?
     private var state = State.new
 
@@ -70,12 +78,16 @@ package final class ProxyServer {
     package init(
         _ settings: ProxySettings, upstreams: [UpstreamSettings], storage: StorageSettings,
         accessLog: AccessLogSettings,
-        inherited: [InheritedListener] = [], on control: EventLoop, log: Logger
+        inherited: InheritedSockets = InheritedSockets(), on control: EventLoop, log: Logger
     ) {
         self.inherited = inherited
         self.settings = settings
         self.log = log
         accessLogSettings = accessLog
+        var listening = Listener.Settings()
+        listening.backlog = Int32(clamping: settings.backlog)
+        listening.pathMode = settings.socketMode
+        self.listening = listening
         shared = SharedState(storage, log: log)
         loopSettings = LoopSettings(settings, upstreams: upstreams)
         let origins = loopSettings.origins
@@ -87,7 +99,7 @@ package final class ProxyServer {
     /// Whether all listeners accept.
     package var isReady: Bool { state == .running }
     /// Whether the proxy drains: it accepts no more connections, or soon will not, and waits for the current requests.
-    package var isDraining: Bool { state == .aboutToDrain || state == .draining }
+    package var isDraining: Bool { [.aboutToDrain, .handedOver, .draining].contains(state) }
     /// How long to wait between `prepareToDrain` and `drain`.
     package var drainDelay: Duration { settings.drainDelay }
 
@@ -97,48 +109,46 @@ package final class ProxyServer {
         precondition(state == .new, "a server starts once")
         state = .starting
         let count = settings.workers > 0 ? settings.workers : processorCount()
-        let targets: [ListenTarget]
         do throws(StartError) {
-            targets = try openTargets()
+            do throws(ListenError) {
+                targets = try ListenTarget.open(settings.listeners, listening, forLoops: count, from: inherited)
+            } catch {
+                throw .listen(error)
+            }
+            addresses = targets.map(\.address)
             try openAccessLog(workers: count)
         } catch {
             stop()
             return ready(.failure(error))
         }
+        func started(_ error: StartError?) {
+            guard state == .starting else { return }
+            if let error {
+                stop()
+                return ready(.failure(error))
+            }
+            state = .running
+            ready(.success(addresses))
+        }
         workers.start(
-            count, at: targets,
+            count,
             make: { [shared, loopSettings, accessLog] index, loop, metrics throws(SystemError) in
                 Worker(
                     index: index, on: loop, shared: shared, loopSettings: loopSettings, metrics: metrics,
                     accessLog: accessLog)
             }
-        ) { [unowned self] result in
-            switch result {
-            case .success: state = .running
-            case .failure: stop()
-            }
-            ready(result)
+        ) { [unowned self] error in
+            guard state == .starting else { return }
+            if let error { return started(.system(error)) }
+            workers.listen(at: targets) { error in started(error.map { .listen($0) }) }
         }
     }
 
     /// All origins that may have fetches in flight.
     var origins: [Origin] { shared.origins }
 
-    /// Opens the listen targets before any worker starts: the workers share ports, with which the kernel would let a
-    /// second program bind the same address, and a Unix socket can be bound only once.
-    private func openTargets() throws(StartError) -> [ListenTarget] {
-        var listening = Listener.Settings()
-        listening.backlog = Int32(clamping: settings.backlog)
-        listening.pathMode = settings.socketMode
-        defer { inherited = [] }
-        do throws(ListenError) {
-            return try settings.listeners.map { address throws(ListenError) in
-                try ListenTarget(address, listening, from: inherited)
-            }
-        } catch {
-            throw .listen(error)
-        }
-    }
+    /// The sockets at which clients connect, for the program that takes the place of this one.
+    package var sockets: [ListeningSocket] { targets.flatMap(\.sockets) }
 
     private func openAccessLog(workers count: Int) throws(StartError) {
         guard accessLogSettings.target != .off else { return }
@@ -178,11 +188,28 @@ package final class ProxyServer {
     /// Accepts no more connections, lets the current requests finish, and calls `completion` on the control loop when
     /// they have, or after the drain timeout.
     package func drain(_ completion: @escaping () -> Void) {
-        guard state == .running || state == .aboutToDrain else { return completion() }
-        state = .draining
-        workers.gather(within: settings.drainTimeout, { worker, idle in worker.drain { idle(()) } }) { (_: [Void]) in
-            completion()
+        switch state {
+        case .running, .aboutToDrain, .handedOver: break
+        case .new, .starting, .draining, .stopped: return completion()
         }
+        state = .draining
+        leave(closingIdle: true, completion)
+    }
+
+    /// As `drain`, but another program accepts on the sockets from now on, so there is no hurry: an idle connection gets
+    /// a response to its next request, and closes with it.
+    package func handOver(_ completion: @escaping () -> Void) {
+        guard state == .running else { return completion() }
+        state = .handedOver
+        leave(closingIdle: false, completion)
+    }
+
+    private func leave(closingIdle: Bool, _ completion: @escaping () -> Void) {
+        targets = []
+        workers.gather(
+            within: settings.drainTimeout,
+            { worker, idle in worker.drain(closingIdle: closingIdle) { idle(()) } }
+        ) { (_: [Void]) in completion() }
     }
 
     /// How the requests and tunnels ended that were in progress when the drain began; complete after `stop`.
@@ -191,6 +218,7 @@ package final class ProxyServer {
     /// Ends everything now and waits for the threads.
     package func stop() {
         state = .stopped
+        targets = []
         // Before the fetches end: a request may end because its fetch does.
         workers.post { $0.reportCutOff() }
         // Otherwise each cancelled fetch would free a slot for a waiting one, which would send its request before it is

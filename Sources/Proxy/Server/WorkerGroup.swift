@@ -18,17 +18,14 @@ final class WorkerGroup {
 
     private struct Start {
         let count: Int
-        var targets: [ListenTarget]
         let make: Make
-        let completion: (Result<[SocketAddress], ProxyServer.StartError>) -> Void
+        let completion: (SystemError?) -> Void
     }
 
     private let control: EventLoop
     private var members: [Member] = []
     /// Only while starting.
     private var start: Start?
-    /// The addresses at which the workers accept, with the ports that the kernel chose.
-    private(set) var addresses: [SocketAddress] = []
 
     init(control: EventLoop) { self.control = control }
 
@@ -40,80 +37,79 @@ final class WorkerGroup {
 
     // MARK: - Starting
 
-    /// Starts `count` workers that accept connections at `targets`.
+    /// Starts `count` workers, which accept no connections yet.
     /// - Parameters:
     ///   - make: makes one worker; called on that worker's loop.
-    ///   - completion: called on the control loop with the addresses that accept, or with an error; after an error,
-    ///     `stop` ends the workers that were started.
-    func start(
-        _ count: Int, at targets: [ListenTarget], make: @escaping Make,
-        completion: @escaping (Result<[SocketAddress], ProxyServer.StartError>) -> Void
-    ) {
-        start = Start(count: count, targets: targets, make: make, completion: completion)
+    ///   - completion: called on the control loop; after an error, `stop` ends the workers that were started.
+    func start(_ count: Int, make: @escaping Make, completion: @escaping (SystemError?) -> Void) {
+        start = Start(count: count, make: make, completion: completion)
         startNext()
     }
 
-    /// Starts the next worker. One at a time, since all workers use the ports that the kernel chose for the first.
     private func startNext() {
         guard let start else { return }
-        guard members.count < start.count else { return startEnded(.success(addresses)) }
+        guard members.count < start.count else { return startEnded(nil) }
         let (index, make) = (members.count, start.make)
-        // The thread takes the targets out of this box. The closure of the thread keeps its captures until the thread
-        // ends, so a captured Unix socket would stay open as long.
-        let targets = Guarded(start.targets)
         let metrics = LoopMetrics()
-        let report = LoopBound({ [weak self] (result: Accepting) in _ = self?.started(result) }, on: control)
+        let report = LoopBound(
+            { [weak self] (result: Result<LoopBound<Worker>, SystemError>) in _ = self?.started(result) }, on: control)
         do throws(SystemError) {
             let thread = try LoopThread(name: "worker-\(index)") { loop in
-                let result = Self.makeWorker(on: loop, targets.withLock { $0.take() }) { loop throws(SystemError) in
-                    try make(index, loop, metrics)
+                let worker: LoopBound<Worker>
+                do throws(SystemError) {
+                    worker = LoopBound(try make(index, loop, metrics), on: loop)
+                } catch {
+                    return report.handle.enqueue { report.value(.failure(error)) }
                 }
-                report.handle.post { report.value(result) }
-                guard case .success(let (worker, _)) = result else { return }
+                report.handle.post { report.value(.success(worker)) }
                 loop.run()
                 worker.value.cut()
             }
             members.append(Member(thread: thread, metrics: metrics))
         } catch {
-            startEnded(.failure(.system(error)))
+            startEnded(error)
         }
     }
 
-    private typealias Accepting = Result<(LoopBound<Worker>, [SocketAddress]), ProxyServer.StartError>
-
-    private static func makeWorker(
-        on loop: EventLoop, _ targets: [ListenTarget], _ make: (EventLoop) throws(SystemError) -> Worker
-    ) -> Accepting {
-        let worker: Worker
-        do throws(SystemError) {
-            worker = try make(loop)
-        } catch {
-            return .failure(.system(error))
-        }
-        do throws(ListenError) {
-            let bound = try targets.map { target throws(ListenError) in try worker.listen(at: target) }
-            return .success((LoopBound(worker, on: loop), bound))
-        } catch {
-            return .failure(.listen(error))
-        }
-    }
-
-    private func started(_ result: Accepting) {
+    private func started(_ result: Result<LoopBound<Worker>, SystemError>) {
         // `stop` may have been called meanwhile.
         guard start != nil, !members.isEmpty else { return }
         switch result {
-        case .success(let (worker, bound)):
+        case .success(let worker):
             members[members.count - 1].worker = worker
-            addresses = bound
-            start?.targets.settle(bound)
             startNext()
-        case .failure(let error):
-            startEnded(.failure(error))
+        case .failure(let error): startEnded(error)
         }
     }
 
-    private func startEnded(_ result: Result<[SocketAddress], ProxyServer.StartError>) {
-        start.take()?.completion(result)
+    private func startEnded(_ error: SystemError?) { start.take()?.completion(error) }
+
+    // MARK: - Listening
+
+    /// All workers accept connections at `targets` from now on, or none.
+    /// - Parameter completion: called on the control loop.
+    func listen(at targets: [ListenTarget], completion: @escaping (ListenError?) -> Void) {
+        let count = count
+        gather({ worker, answer in
+            do throws(ListenError) {
+                try worker.listen(on: targets.flatMap { $0.sockets(ofLoop: worker.index, among: count) })
+                answer(nil)
+            } catch {
+                answer(error)
+            }
+        }) { [self] (answers: [ListenError?]) in
+            guard let error = answers.compactMap(\.self).first else { return completion(nil) }
+            stopListening(at: targets.map(\.address)) { completion(error) }
+        }
+    }
+
+    /// No worker accepts connections at `addresses` any more.
+    /// - Parameter completion: called on the control loop.
+    func stopListening(at addresses: [SocketAddress], completion: @escaping () -> Void) {
+        gather({ worker, answer in
+            worker.stopListening(at: addresses)
+            answer(())
+        }) { (_: [Void]) in completion() }
     }
 
     // MARK: - Telling and asking
@@ -169,18 +165,4 @@ private final class Countdown<Answer> {
     }
 
     func finish() { completion.take()?(answers) }
-}
-
-extension [ListenTarget] {
-    fileprivate mutating func take() -> Self {
-        defer { self = [] }
-        return self
-    }
-
-    /// Replaces the configured ports by the ports that the kernel chose.
-    fileprivate mutating func settle(_ addresses: [SocketAddress]) {
-        for (index, address) in addresses.enumerated() {
-            if case .port = self[index] { self[index] = .port(address) }
-        }
-    }
 }

@@ -23,10 +23,11 @@ final class Worker {
         clients = ClientConnections(ofWorker: index, in: context)
     }
 
-    /// Accepts connections at `target` from now on. Returns the address with the port that the kernel chose.
-    func listen(at target: ListenTarget) throws(ListenError) -> SocketAddress {
-        try clients.listen(at: target)
-    }
+    /// Accepts connections on `sockets` from now on.
+    func listen(on sockets: [ListeningSocket]) throws(ListenError) { try clients.listen(on: sockets) }
+
+    /// Accepts no more connections at `addresses`; open ones stay.
+    func stopListening(at addresses: [SocketAddress]) { clients.stopListening(at: addresses) }
 
     /// - Parameter settings: the new settings, of which the worker makes a copy.
     func apply(_ settings: LoopSettings) {
@@ -39,9 +40,10 @@ final class Worker {
 
     /// Accepts no more connections, closes each connection after its current request, and calls `whenEmpty` once none
     /// is left.
-    func drain(whenEmpty: @escaping () -> Void) {
+    /// - Parameter closingIdle: otherwise each idle connection waits for one more request.
+    func drain(closingIdle: Bool = true, whenEmpty: @escaping () -> Void) {
         stopPersisting()
-        clients.drain(whenEmpty: whenEmpty)
+        clients.drain(closingIdle: closingIdle, whenEmpty: whenEmpty)
     }
 
     /// Counts the requests and tunnels that are about to be aborted.
