@@ -99,7 +99,7 @@ struct Reader {
         if let near = Spelling.nearest(to: name, among: keys.map(\.name)) {
             return "`\(shown)` is not known; did you mean `\(near)`?"
         }
-        if let home = KeyTable.all.first(where: { $0.children.contains(name) }) {
+        if let home = KeyTable.all.first(where: { $0.children.contains { $0.name == name } }) {
             return "`\(shown)` does not belong here; put it under `\(home.name)`"
         }
         if let list = KeyTable.lists.first(where: { $0.keys.contains(name) }) {

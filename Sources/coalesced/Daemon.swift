@@ -398,13 +398,14 @@ final class Daemon {
         serviceManager.reloading()
         defer { serviceManager.ready() }
         do throws(ConfigurationSource.Failure) {
-            let (new, path) = try source.read(mayWait: false)
+            let reading = try source.read(mayWait: false)
+            let new = reading.settings
             admin?.reloaded(succeeded: true)
             current = new
             log.logLevel = Logger.Level(new.logLevel)
             server.reload(provision.bounded(new, telling: log).proxy, upstreams: new.upstreams)
             log.info(
-                path.map { "reloaded \($0)" }
+                reading.file.map { "reloaded \($0.path)" }
                     ?? "nothing to reload: --config was not given, and \(source.readPath) does not exist")
             Self.tellWarnings(of: new, in: log)
             let waiting = settings.keysAtStart(changedBy: new)
