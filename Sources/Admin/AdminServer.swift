@@ -69,6 +69,9 @@ package final class AdminServer {
         weak var server: AdminServer?
     }
 
+    /// Sets what `POST /reload` does: it gives the outcome to its argument, on the loop.
+    package func onReload(_ reload: @escaping (@escaping (ReloadOutcome) -> Void) -> Void) { pages.onReload = reload }
+
     /// Notes for the pages that the settings were read again: they are in use now, or there was a mistake in them.
     package func reloaded(succeeded: Bool) { pages.reloaded(succeeded: succeeded) }
 

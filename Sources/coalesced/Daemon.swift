@@ -38,12 +38,10 @@ final class Daemon {
     private let loop: EventLoop
     private let server: ProxyServer
     private let admin: AdminServer?
-    private let source: ConfigurationSource?
     /// The settings at the start.
     private let settings: Settings
-    /// The settings in use.
-    private var current: Settings
-    private var provision: Provision
+    /// `nil` if a reload only opens the logs again.
+    private let reloads: Reloads?
     private let serviceManager: ServiceManager
     private var log: Logger
     /// Of the program's file, by which an upgrade finds its successor.
@@ -108,11 +106,10 @@ final class Daemon {
     ) throws(ProxyServer.StartError) {
         System.ignore(SIGPIPE)
         self.settings = settings
-        current = settings
         self.inherited = inherited
-        self.source = source
         self.log = log
         serviceManager = ServiceManager(log: log)
+        var provision: Provision
         do throws(SystemError) {
             provision = Provision(descriptors: try raiseFileDescriptorLimit(), startedWith: settings)
             loop = try EventLoop()
@@ -146,6 +143,12 @@ final class Daemon {
         } catch {
             throw .listen(error)
         }
+        reloads = source.map { [server, serviceManager, admin] source in
+            Reloads(from: source, for: server, startedWith: settings, provision, telling: serviceManager, log) {
+                admin?.reloaded(succeeded: $0 == .done)
+            }
+        }
+        if reloads != nil { admin?.onReload { [unowned self] in reload($0) } }
         guard let connection = inherited.takePredecessor() else { return }
         // The predecessor still answers, so that no probe finds this program before it accepts clients.
         admin?.pause()
@@ -168,8 +171,8 @@ final class Daemon {
     private func serve(_ isReady: @escaping (Addresses) -> Void) throws(ProxyServer.StartError) {
         do throws(SystemError) {
             for signal in Self.endingSignals { try loop.onSignal(signal) { [unowned self] in end(on: signal) } }
-            let reloads = ReloadSignals(on: loop) { [unowned self] in reload() }
-            try loop.onSignal(SIGHUP) { reloads.arrived() }
+            let burst = ReloadSignals(on: loop) { [unowned self] in reload() }
+            try loop.onSignal(SIGHUP) { burst.arrived() }
             // For nginx `SIGUSR1` means 'open the logs again', and logrotate's rules are often copied from nginx's.
             try loop.onSignal(SIGUSR1) { [unowned self] in reopenLogs() }
             // nginx's signal for the change to a new program.
@@ -301,7 +304,7 @@ final class Daemon {
     /// Thousands of routes may each give a warning; `check` shows all of them.
     private static let mostWarnings = 20
 
-    private static func tellWarnings(of settings: Settings, in log: Logger) {
+    static func tellWarnings(of settings: Settings, in log: Logger) {
         for warning in settings.warnings.prefix(mostWarnings) { log.warning("\(warning)") }
         let left = settings.warnings.count - mostWarnings
         if left > 0 { log.warning("\(counted(left, "more warning")) about the configuration: see `coalesced check`") }
@@ -325,8 +328,8 @@ final class Daemon {
         case .upgrading: return tellNotUpgraded("another upgrade is under way")
         case .aboutToDrain, .draining: return tellNotUpgraded("this program is ending")
         }
-        guard source != nil, let path else {
-            return tellNotUpgraded(source == nil ? "this is a demonstration" : "the path of this program is not known")
+        guard let reloads, let path else {
+            return tellNotUpgraded(reloads == nil ? "this is a demonstration" : "the path of this program is not known")
         }
         // The kernel ends all processes of a container with its first one.
         guard System.processNumber != 1 else {
@@ -334,7 +337,7 @@ final class Daemon {
         }
         log.info("SIGUSR2: starting \(path)")
         do throws(SystemError) {
-            let upgrade = try Upgrade(to: path, handing: sockets, within: current.upgradeTimeout, on: loop) {
+            let upgrade = try Upgrade(to: path, handing: sockets, within: reloads.current.upgradeTimeout, on: loop) {
                 [unowned self] in ended($0)
             }
             phase = .upgrading(upgrade, later: [])
@@ -381,41 +384,23 @@ final class Daemon {
 
     // MARK: - Reloading
 
-    /// Opens the logs again. Then takes the new settings or, if there is any mistake, keeps all old ones.
-    private func reload() {
+    /// Opens the logs again. Then takes the new settings, in the program that serves in the end.
+    private func reload(_ completion: @escaping (ReloadOutcome) -> Void = { _ in }) {
         // Even if the file has mistakes: the program that rotated the log waits for this.
         server.reopenLogs()
-        guard let source else { return }
+        func refuse(_ reason: String) { completion(ReloadOutcome(.notNow, [reason])) }
+        guard let reloads else { return refuse("this program has no configuration") }
         switch phase {
-        case .opening: phase = .opening(reloadIsWanted: true)
-        case .upgrading: noteForLater(SIGHUP)
-        case .serving: readAgain(source)
-        case .aboutToDrain, .draining: log.notice("configuration not reloaded: the program is ending")
-        }
-    }
-
-    private func readAgain(_ source: ConfigurationSource) {
-        serviceManager.reloading()
-        defer { serviceManager.ready() }
-        do throws(ConfigurationSource.Failure) {
-            let reading = try source.read(mayWait: false)
-            let new = reading.settings
-            admin?.reloaded(succeeded: true)
-            current = new
-            log.logLevel = Logger.Level(new.logLevel)
-            server.reload(provision.bounded(new, telling: log).proxy, upstreams: new.upstreams)
-            log.info(
-                reading.file.map { "reloaded \($0.path)" }
-                    ?? "nothing to reload: --config was not given, and \(source.readPath) does not exist")
-            Self.tellWarnings(of: new, in: log)
-            let waiting = settings.keysAtStart(changedBy: new)
-            if !waiting.isEmpty {
-                log.notice("changed, but only takes effect after a restart: \(waiting.joined(separator: ", "))")
-            }
-        } catch {
-            admin?.reloaded(succeeded: false)
-            for line in error.lines { log.error("\(line)") }
-            log.error("configuration not reloaded; keeping the current settings")
+        case .opening:
+            phase = .opening(reloadIsWanted: true)
+            refuse("the program is starting, and reloads then")
+        case .upgrading:
+            noteForLater(SIGHUP)
+            refuse("an upgrade is under way; the program that serves after it reloads")
+        case .serving: reloads.ask(completion)
+        case .aboutToDrain, .draining:
+            log.notice("configuration not reloaded: the program is ending")
+            refuse("the program is ending")
         }
     }
 }

@@ -159,10 +159,26 @@ package final class ProxyServer {
         }
     }
 
-    /// Every loop uses the new settings for its next requests; connections stay open. Listeners, workers, storage and
-    /// the access log keep the settings with which they were started.
-    package func reload(_ new: ProxySettings, upstreams: [UpstreamSettings]) {
-        guard state == .running else { return }
+    /// Every loop uses the new settings for its next requests; connections stay open. No loop accepts at an address that
+    /// the new settings no longer have, and all accept at those that they add, or none. Workers, storage and the access
+    /// log keep the settings with which they were started.
+    /// - Parameter completion: called on the control loop when all loops use the settings, or at once, with an error
+    ///   after which the former settings stay.
+    package func reload(
+        _ new: ProxySettings, upstreams: [UpstreamSettings], completion: @escaping (StartError?) -> Void
+    ) {
+        guard state == .running else { return completion(nil) }
+        let opened: [ListenTarget]
+        do throws(StartError) {
+            opened = try openTargets(addedBy: new)
+        } catch {
+            return completion(error)
+        }
+        // Not the sockets themselves: the last owner of a socket must be the worker that accepts what waits there.
+        let removed = targets.filter { !new.listeners.contains($0.configured) }.map(\.address)
+        let all = targets + opened
+        targets = new.listeners.compactMap { address in all.first { $0.configured == address } }
+        addresses = targets.map(\.address)
         settings = new
         let loopSettings = LoopSettings(
             new, upstreams: upstreams, number: loopSettings.number + 1, previous: loopSettings)
@@ -172,6 +188,27 @@ package final class ProxyServer {
         }
         self.loopSettings = loopSettings
         workers.post { $0.apply(loopSettings) }
+        workers.listen(at: opened, notAt: removed) { [self] error in
+            if error != nil {
+                targets.removeAll { target in opened.contains { $0.configured == target.configured } }
+                addresses = targets.map(\.address)
+            }
+            completion(error.map { .listen($0) })
+        }
+    }
+
+    private func openTargets(addedBy new: ProxySettings) throws(StartError) -> [ListenTarget] {
+        for target in targets where target.sockets.contains(where: \.isKept) {
+            // Clients would wait in its queue forever.
+            guard new.listeners.contains(target.configured) else { throw .inherited(.notConfigured(target.address)) }
+        }
+        do throws(ListenError) {
+            return try ListenTarget.open(
+                new.listeners.filter { address in !targets.contains { $0.configured == address } }, listening,
+                forLoops: workers.count, besides: targets)
+        } catch {
+            throw .listen(error)
+        }
     }
 
     /// Opens the access log again, after it was rotated away.

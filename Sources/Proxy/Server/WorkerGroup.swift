@@ -86,11 +86,15 @@ final class WorkerGroup {
 
     // MARK: - Listening
 
-    /// All workers accept connections at `targets` from now on, or none.
-    /// - Parameter completion: called on the control loop.
-    func listen(at targets: [ListenTarget], completion: @escaping (ListenError?) -> Void) {
+    /// No worker accepts connections at `addresses` any more, and all accept them at `targets`, or none.
+    /// - Parameter completion: called on the control loop when all workers do.
+    func listen(
+        at targets: [ListenTarget], notAt addresses: [SocketAddress] = [],
+        completion: @escaping (ListenError?) -> Void
+    ) {
         let count = count
         gather({ worker, answer in
+            worker.stopListening(at: addresses)
             do throws(ListenError) {
                 try worker.listen(on: targets.flatMap { $0.sockets(ofLoop: worker.index, among: count) })
                 answer(nil)
@@ -99,17 +103,9 @@ final class WorkerGroup {
             }
         }) { [self] (answers: [ListenError?]) in
             guard let error = answers.compactMap(\.self).first else { return completion(nil) }
-            stopListening(at: targets.map(\.address)) { completion(error) }
+            post { worker in worker.stopListening(at: targets.map(\.address)) }
+            completion(error)
         }
-    }
-
-    /// No worker accepts connections at `addresses` any more.
-    /// - Parameter completion: called on the control loop.
-    func stopListening(at addresses: [SocketAddress], completion: @escaping () -> Void) {
-        gather({ worker, answer in
-            worker.stopListening(at: addresses)
-            answer(())
-        }) { (_: [Void]) in completion() }
     }
 
     // MARK: - Telling and asking
