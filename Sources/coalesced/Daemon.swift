@@ -54,6 +54,8 @@ final class Daemon {
     /// The upgrade that an ending signal has cancelled: the new program may not have ended yet.
     private var cancelledUpgrade: Upgrade?
     private var acceptsClients = false
+    /// From then on when clients are accepted, until another program takes the place of this one.
+    private var heartbeat: Heartbeat?
 
     /// The bound addresses, reported once clients can connect.
     struct Addresses {
@@ -228,6 +230,7 @@ final class Daemon {
         } else {
             serviceManager.ready()
         }
+        heartbeat = Heartbeat(of: server, to: serviceManager, on: loop)
         phase = .serving
         if reloadIsWanted { reload() }
     }
@@ -360,6 +363,7 @@ final class Daemon {
             log.info("upgraded: process \(process) accepts clients; waiting for requests in flight here")
             for socket in sockets { socket.socket.leavePath() }
             // Before this process may end, and before the new one says that it is ready.
+            heartbeat = nil
             serviceManager.handedOver(to: process)
             for signal in later { System.send(signal, to: process) }
             phase = .draining(.handedOver)

@@ -1,5 +1,6 @@
 import Bytes
 import Coalescing
+import HTTPSemantics
 import Libevent
 import Storage
 import Telemetry
@@ -26,6 +27,21 @@ extension ProxyServer {
                 (operation as? FetchOperation).map { FetchDescription($0, upstream: origin.settings.name) }
             }
         }.sorted { ($0.made, $0.number) < ($1.made, $1.number) }
+    }
+
+    /// Calls `completion` on the control loop when every worker's loop has run a job since: none is stuck.
+    package func hearFromAllWorkers(_ completion: @escaping () -> Void) {
+        workers.gather({ _, answer in answer(()) }) { (_: [Void]) in completion() }
+    }
+
+    /// The requests that clients have sent, how many of them were hits, and how many exchanges with origins were begun.
+    package var traffic: (requests: UInt64, hits: UInt64, fetches: UInt64) {
+        let counters = workers.counters
+        let upstreams = loopSettings.origins.map { counters[upstream: $0.settings.name] }
+        return (
+            Method.counted.reduce(0) { $0 + counters[.requests($1)] },
+            upstreams.reduce(0) { $0 + $1[.verdicts(.hit)] }, upstreams.reduce(0) { $0 + $1[.fetches] }
+        )
     }
 
     private struct LoopUsage: Sendable {
