@@ -1,8 +1,11 @@
 # make run    builds the program and starts a demo on 127.0.0.1:8080
 # make test   runs every test against the built program
 # make build  leaves the program at .build/release/coalesced
-# make install    puts program, unit, manual page, completions, configuration and examples into the system (as root)
-# make uninstall  removes them again, except the configuration
+# make deb        leaves a package for Debian and its kin at .build/deb/coalesced_VERSION_ARCH.deb
+# make tarball    leaves the program, with what belongs to it, at .build/coalesced-VERSION-linux-ARCH.tar.gz, to be unpacked in /usr/local
+# make install    puts the same into the system, without a package (as root): program, units, manual pages, completions, examples; the
+#                 configuration and the rule for logrotate if there are none; the user that the unit names
+# make uninstall  removes them again, except the configuration, the rule for logrotate and the user
 # make lint     reports code that swift-format would change
 # make format   has swift-format change it
 # make bench        compares with nginx, HAProxy and Varnish and writes docs/benchmarks.md: some twenty minutes
@@ -14,6 +17,7 @@
 
 SWIFT ?= swift
 PROGRAM = $(CURDIR)/.build/release/coalesced
+VERSION = $(shell sed -n 's/.*static let current = "\(.*\)"/\1/p' Sources/coalesced/Coalesced.swift)
 PACKAGES = libevent-dev libc-ares-dev libyaml-dev pkg-config
 # The servers and clients of the end-to-end tests, each as PROGRAM:PACKAGE or PATH:PACKAGE.
 TEST_PACKAGES = gunicorn:gunicorn uvicorn:uvicorn django-admin:python3-django node:nodejs puma:puma nginx:nginx-light \
@@ -21,6 +25,8 @@ TEST_PACKAGES = gunicorn:gunicorn uvicorn:uvicorn django-admin:python3-django no
                 /usr/lib/python3/dist-packages/requests:python3-requests
 DESTDIR ?=
 prefix ?= /usr
+unitdir ?= $(prefix)/lib/systemd/system
+STRIP ?= strip
 
 # Swift's own libraries are linked into the program if the toolchain has static ones and there is a libstdc++ to link them with: it starts in
 # half the time, and runs on machines without Swift. Without lld the linker would warn of a function in Foundation that is never called here.
@@ -34,7 +40,7 @@ RELEASE = $(SWIFT) build -c release $(PLAIN) $(STATIC)
 
 FORMATTED = --recursive Package.swift Sources Tests
 
-.PHONY: run test build lint format install uninstall dependencies test-packages bench bench-quick benchmark tools peers
+.PHONY: run test build deb tarball lint format install uninstall dependencies test-packages package-tools bench bench-quick benchmark tools peers
 
 run: build
 	@exec "$(PROGRAM)" demo
@@ -55,34 +61,60 @@ format:
 	$(SWIFT) format --in-place $(FORMATTED)
 
 BINARY = $(DESTDIR)$(prefix)/bin/coalesced
-UNIT = $(DESTDIR)$(prefix)/lib/systemd/system/coalesced.service
-SOCKET = $(DESTDIR)$(prefix)/lib/systemd/system/coalesced.socket
-MANUAL = $(DESTDIR)$(prefix)/share/man/man8/coalesced.8
-BASH_COMPLETION = $(DESTDIR)$(prefix)/share/bash-completion/completions/coalesced
-ZSH_COMPLETION = $(DESTDIR)$(prefix)/share/zsh/site-functions/_coalesced
-EXAMPLES = $(DESTDIR)$(prefix)/share/doc/coalesced/examples
-FISH_COMPLETION = $(DESTDIR)$(prefix)/share/fish/vendor_completions.d/coalesced.fish
+SHARE = $(DESTDIR)$(prefix)/share
+UNITS = $(DESTDIR)$(unitdir)
+EXAMPLES = $(SHARE)/doc/coalesced/examples
+BASH_COMPLETION = $(SHARE)/bash-completion/completions/coalesced
+ZSH_COMPLETION = $(SHARE)/zsh/site-functions/_coalesced
+FISH_COMPLETION = $(SHARE)/fish/vendor_completions.d/coalesced.fish
+CONFIGURATION = $(DESTDIR)/etc/coalesced/coalesced.yaml
+ROTATION = $(DESTDIR)/etc/logrotate.d/coalesced
 
-# Without symbols the program takes 19 MB instead of 43. If it cannot run here, as in an image for other processors, there are no
+# Without symbols the program takes 19 MB instead of 39. If it cannot run here, as in an image for other processors, there are no
 # completions.
 install:
 	@test -x "$(PROGRAM)" || { echo "there is no program yet: run \`make build\` first" >&2; exit 1; }
 	install -D -m 0755 "$(PROGRAM)" "$(BINARY)"
-	if command -v strip >/dev/null; then strip "$(BINARY)"; fi
-	install -D -m 0644 systemd/coalesced.service "$(UNIT)"
-	install -D -m 0644 systemd/coalesced.socket "$(SOCKET)"
-	install -D -m 0644 docs/coalesced.8 "$(MANUAL)"
-	for example in config/examples/*; do install -D -m 0644 "$$example" "$(EXAMPLES)/$${example##*/}"; done
+	if command -v $(STRIP) >/dev/null; then $(STRIP) "$(BINARY)"; fi
+	install -d "$(UNITS)"
+	for unit in coalesced.service coalesced.socket; do \
+	  sed 's|/usr/bin/coalesced|$(prefix)/bin/coalesced|' systemd/$$unit >"$(UNITS)/$$unit" && chmod 0644 "$(UNITS)/$$unit" || exit; \
+	done
+	install -D -m 0644 docs/coalesced.8 "$(SHARE)/man/man8/coalesced.8"
+	install -D -m 0644 docs/coalesced.yaml.5 "$(SHARE)/man/man5/coalesced.yaml.5"
+	for example in config/coalesced.yaml config/examples/*; do \
+	  install -D -m 0644 "$$example" "$(EXAMPLES)/$${example##*/}" || exit; \
+	done
 	for completion in "bash:$(BASH_COMPLETION)" "zsh:$(ZSH_COMPLETION)" "fish:$(FISH_COMPLETION)"; do \
 	  script=$$("$(PROGRAM)" --generate-completion-script "$${completion%%:*}") || continue; \
-	  install -D -m 0644 /dev/null "$${completion#*:}" && printf '%s\n' "$$script" >"$${completion#*:}"; \
+	  install -D -m 0644 /dev/null "$${completion#*:}" && printf '%s\n' "$$script" | sed '1{/^#!/d}' >"$${completion#*:}"; \
 	done
-	test -e "$(DESTDIR)/etc/coalesced/coalesced.yaml" || \
-	  install -D -m 0644 config/coalesced.yaml "$(DESTDIR)/etc/coalesced/coalesced.yaml"
+	test -e "$(CONFIGURATION)" || install -D -m 0644 config/installed.yaml "$(CONFIGURATION)"
+	test -e "$(ROTATION)" || install -D -m 0644 config/logrotate.conf "$(ROTATION)"
+	test -n "$(DESTDIR)" || id coalesced >/dev/null 2>&1 || \
+	  useradd --system --user-group --home-dir /nonexistent --no-create-home --shell /usr/sbin/nologin coalesced
 
 uninstall:
-	rm -f "$(BINARY)" "$(UNIT)" "$(SOCKET)" "$(MANUAL)" "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
+	rm -f "$(BINARY)" "$(UNITS)/coalesced.service" "$(UNITS)/coalesced.socket"
+	rm -f "$(SHARE)/man/man8/coalesced.8" "$(SHARE)/man/man5/coalesced.yaml.5"
+	rm -f "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
 	rm -rf "$(EXAMPLES)"
+
+# Made in a copy, where dpkg-buildpackage leaves its files. debian/rules compiles nothing there: the program is built.
+deb: build
+	@$(call install_missing,dpkg-buildpackage:dpkg-dev dh:debhelper)
+	packaging/deb "$(PROGRAM)" .build/deb
+
+# Twice made of the same program it has the same bytes: its files are as old as the version.
+TREE = coalesced-$(VERSION)-linux-$(shell uname -m)
+tarball: build
+	rm -rf .build/tarball
+	$(MAKE) --no-print-directory install DESTDIR="$(CURDIR)/.build/tarball" prefix=/usr/local
+	mv .build/tarball/usr/local ".build/tarball/$(TREE)"
+	install -m 0644 LICENSE debian/copyright config/installed.yaml config/logrotate.conf ".build/tarball/$(TREE)/share/doc/coalesced"
+	tar --create --sort=name --mode=u+rw,go=rX --owner=0 --group=0 --numeric-owner --mtime="$$(sed -n 's/^ -- .*>  //p' debian/changelog | head -n 1)" \
+	  --directory=.build/tarball "$(TREE)" | gzip -9n >".build/$(TREE).tar.gz"
+	@echo ".build/$(TREE).tar.gz"
 
 dependencies:
 	@command -v $(SWIFT) >/dev/null || { \
@@ -101,6 +133,7 @@ BENCHMARK = taskset -c 1 "$(CURDIR)/.build/release/Benchmark"
 bench: benchmark
 	$(BENCHMARK) compare --write docs/benchmarks.md
 	$(BENCHMARK) micro --write docs/benchmarks.md
+	$(BENCHMARK) single-flight --write Sources/Coalescing/Coalescing.docc/Comparison.md
 	$(BENCHMARK) simulate --write docs/benchmarks.md
 
 bench-quick: benchmark
@@ -119,6 +152,10 @@ peers:
 
 test-packages:
 	@$(call install_missing,$(TEST_PACKAGES))
+
+# What .ci/package uses.
+package-tools:
+	@$(call install_missing,dpkg-buildpackage:dpkg-dev dh:debhelper lintian:lintian mmdebstrap:mmdebstrap)
 
 # Installs the packages of those programs (or files, by their paths), each PROGRAM:PACKAGE, that are not there. No service starts,
 # now or at the next boot.

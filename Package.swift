@@ -2,8 +2,9 @@
 import PackageDescription
 
 // Declarations that other targets use are `package`, and `public` in `Coalescing`, which is a product. They are `public`
-// in the targets of the hot path too (`Bytes`, `HTTPSemantics`, `Libevent`, `Storage`, `Telemetry`): Swift 6.3 optimizes
-// across modules only what is `public`. With `package` everywhere, a hit takes 12,110 instructions instead of 7,570.
+// in the targets of the hot path too (`Bytes`, `HTTPSemantics`, `Libevent`, `Routing`, `Storage`, `Telemetry`): Swift 6.3
+// optimizes across modules only what is `public`. With `package` everywhere, a hit takes 12,110 instructions instead of
+// 7,570.
 
 /// Every target is built strictly: Swift 6 mode, memory-unsafe constructs marked, no warning survives.
 let strict: [SwiftSetting] = [
@@ -18,12 +19,24 @@ let strict: [SwiftSetting] = [
 /// `Lifetimes` lets our own types hand out a `Span` of what they hold.
 let lending = strict + [.enableExperimentalFeature("Lifetimes")]
 
+/// A product of another package, for the daemon alone: its trait is on by default, so `make` and `swift build` need not name
+/// it. Whoever adopts only the library names this package with `traits: []`, by URL or by path, and Swift fetches no other.
+/// (A package in a folder of its own could be named by path only, and the one that uses it by path no longer by URL.)
+func theirs(_ name: String, of package: String) -> Target.Dependency {
+    .product(name: name, package: package, condition: .when(traits: ["Daemon"]))
+}
+
 let package = Package(
     name: "coalesced",
+    // What the library needs of Apple's systems (`Mutex`). The daemon runs on Linux.
+    platforms: [.macOS(.v15), .iOS(.v18), .tvOS(.v18), .watchOS(.v11), .visionOS(.v2)],
     products: [
         .library(name: "Coalescing", targets: ["Coalescing"]),
+        .library(name: "CoalescingPlaces", targets: ["CoalescingPlaces"]),
+        .library(name: "CoalescingFoundation", targets: ["CoalescingFoundation"]),
         .executable(name: "coalesced", targets: ["coalesced"]),
     ],
+    traits: [.default(enabledTraits: ["Daemon"]), .trait(name: "Daemon", description: "The caching proxy.")],
     dependencies: [
         .package(url: "https://github.com/apple/swift-argument-parser", from: "1.8.2"),
         .package(url: "https://github.com/apple/swift-log", from: "1.16.2"),
@@ -31,12 +44,15 @@ let package = Package(
     ],
     targets: [
         .target(name: "Bytes", swiftSettings: lending),
-        .target(name: "Coalescing", swiftSettings: strict),
+        .target(name: "Coalescing", exclude: ["README.md"], swiftSettings: strict),
+        // Where callers of the library live. Foundation has a target of its own: whoever does not name it does not link it.
+        .target(name: "CoalescingPlaces", dependencies: ["Coalescing"], swiftSettings: strict),
+        .target(name: "CoalescingFoundation", dependencies: ["Coalescing"], swiftSettings: strict),
         .target(
             name: "HTTPSemantics",
             dependencies: [
                 "Bytes",
-                .product(name: "RawStructuredFieldValues", package: "swift-http-structured-headers"),
+                theirs("RawStructuredFieldValues", of: "swift-http-structured-headers"),
             ],
             swiftSettings: lending
         ),
@@ -56,23 +72,29 @@ let package = Package(
             swiftSettings: lending
         ),
         .target(
+            name: "Routing",
+            dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Storage", "Telemetry", "Upstream"],
+            swiftSettings: lending
+        ),
+        .target(
             name: "Proxy",
             dependencies: [
-                "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Storage", "Telemetry", "Upstream",
-                .product(name: "Logging", package: "swift-log"),
+                "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Routing", "Storage", "Telemetry", "Upstream",
+                theirs("Logging", of: "swift-log"),
             ],
             swiftSettings: lending
         ),
         .target(
             name: "Admin",
             dependencies: [
-                "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Proxy", "Storage", "Telemetry", "Upstream",
+                "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Proxy", "Routing", "Storage", "Telemetry",
+                "Upstream",
             ],
             swiftSettings: strict),
         .target(
             name: "Configuration",
             dependencies: [
-                "Bytes", "Libevent", "Proxy", "Admin", "Storage", "Upstream", "Telemetry", "HTTPSemantics", "YAML",
+                "Bytes", "Libevent", "Routing", "Admin", "Storage", "Upstream", "Telemetry", "HTTPSemantics", "YAML",
             ],
             swiftSettings: strict
         ),
@@ -80,10 +102,10 @@ let package = Package(
         .executableTarget(
             name: "coalesced",
             dependencies: [
-                "Bytes", "Coalescing", "Console", "Libevent", "Proxy", "Admin", "Configuration", "Storage", "Upstream",
-                "Telemetry",
-                .product(name: "ArgumentParser", package: "swift-argument-parser"),
-                .product(name: "Logging", package: "swift-log"),
+                "Bytes", "Coalescing", "Console", "Libevent", "Proxy", "Routing", "Admin", "Configuration", "Storage",
+                "Upstream", "Telemetry",
+                theirs("ArgumentParser", of: "swift-argument-parser"),
+                theirs("Logging", of: "swift-log"),
             ],
             swiftSettings: strict
         ),
@@ -99,12 +121,21 @@ let package = Package(
         .target(name: "Repeatable", path: "Tests/Repeatable", swiftSettings: strict),
         // For tests of what runs on a loop.
         .target(name: "LoopTesting", dependencies: ["Libevent"], path: "Tests/LoopTesting", swiftSettings: strict),
+        // For tests of what needs requests or routes.
+        .target(
+            name: "RouteTesting", dependencies: ["Bytes", "HTTPSemantics", "Routing", "Upstream"],
+            path: "Tests/RouteTesting", swiftSettings: strict),
         // A name server for tests.
         .target(name: "NameServing", dependencies: ["Libevent"], path: "Tests/NameServing", swiftSettings: strict),
         .testTarget(name: "BytesTests", dependencies: ["Bytes", "Repeatable"], swiftSettings: strict),
         .testTarget(name: "CoalescingTests", dependencies: ["Coalescing", "Repeatable"], swiftSettings: strict),
         // As a stranger uses the library: by its public declarations alone, with Foundation beside it.
         .testTarget(name: "CoalescingUseTests", dependencies: ["Coalescing"], swiftSettings: strict),
+        .testTarget(
+            name: "CoalescingPlacesTests", dependencies: ["Coalescing", "CoalescingFoundation", "CoalescingPlaces"],
+            swiftSettings: strict),
+        // The examples that the library's pages print.
+        .testTarget(name: "ExampleTests", dependencies: ["Coalescing", "CoalescingPlaces"], swiftSettings: strict),
         .testTarget(
             name: "HTTPSemanticsTests", dependencies: ["HTTPSemantics", "Bytes", "Repeatable"], swiftSettings: strict),
         .testTarget(
@@ -118,7 +149,7 @@ let package = Package(
         .testTarget(
             name: "ConfigurationTests",
             dependencies: [
-                "Configuration", "Bytes", "HTTPSemantics", "Libevent", "Proxy", "Admin", "Storage", "Upstream",
+                "Configuration", "Bytes", "HTTPSemantics", "Libevent", "Routing", "Admin", "Storage", "Upstream",
                 "Telemetry",
             ], swiftSettings: strict),
         .testTarget(
@@ -128,19 +159,28 @@ let package = Package(
             ],
             swiftSettings: strict),
         .testTarget(
+            name: "RoutingTests",
+            dependencies: [
+                "Routing", "Bytes", "HTTPSemantics", "Libevent", "LoopTesting", "Repeatable", "RouteTesting", "Storage",
+                "Telemetry", "Upstream",
+            ],
+            swiftSettings: strict),
+        .testTarget(
             name: "ProxyTests",
             dependencies: [
-                "Proxy", "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "LoopTesting", "Repeatable", "Storage",
-                "Telemetry", "Upstream",
-                .product(name: "Logging", package: "swift-log"),
+                "Proxy", "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "LoopTesting", "Repeatable",
+                "RouteTesting",
+                "Routing", "Storage", "Telemetry", "Upstream",
+                theirs("Logging", of: "swift-log"),
             ],
             swiftSettings: strict
         ),
         .testTarget(
             name: "AdminTests",
             dependencies: [
-                "Admin", "Bytes", "Libevent", "LoopTesting", "Proxy", "Storage", "Telemetry", "Upstream",
-                .product(name: "Logging", package: "swift-log"),
+                "Admin", "Bytes", "HTTPSemantics", "Libevent", "LoopTesting", "Proxy", "Routing", "Storage",
+                "Telemetry", "Upstream",
+                theirs("Logging", of: "swift-log"),
             ],
             swiftSettings: strict
         ),

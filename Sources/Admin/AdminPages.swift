@@ -3,29 +3,32 @@ import Coalescing
 import HTTPSemantics
 import Libevent
 import Proxy
+import Routing
 import Storage
 import Telemetry
 import Upstream
 
 /// One response of the admin listener.
-struct AdminPage {
+struct AdminPage: Sendable {
     var status: Status
     var contentType: StaticString = "text/plain; charset=utf-8"
-    var content: ByteBuffer
+    var content: ByteSlice
     /// The methods that the page accepts, if the request had another one (RFC 9110 §10.2.1).
     var allowed: StaticString?
 
     init(status: Status, text: String) {
         self.status = status
-        content = ByteBuffer(capacity: text.utf8.count)
-        content.append(string: text)
+        content = ByteSlice(text)
     }
 
     init(_ contentType: StaticString, _ content: ByteBuffer) {
         status = .ok
         self.contentType = contentType
-        self.content = content
+        self.content = content.copied()
     }
+
+    /// For a request that waits when the program ends.
+    static let ending = AdminPage(status: .serviceUnavailable, text: "The program is ending.\n")
 }
 
 /// The pages of the admin listener. Confined to the control loop.
@@ -37,6 +40,9 @@ final class AdminPages {
     private let onPurge: (String) -> Void
     /// Reloads, and gives the outcome to its argument; `nil` if this program does not reload.
     var onReload: ((@escaping (ReloadOutcome) -> Void) -> Void)?
+    /// The pages that are being collected. Requests for such a page get the same bytes, so that many scrapers at once
+    /// cost one collection. A request that comes later gets a page of its own.
+    private let collections = OperationQueueManager<CollectedPage>()
 
     init(
         _ server: ProxyServer, _ settings: AdminSettings, version: String, on loop: EventLoop,
@@ -51,6 +57,12 @@ final class AdminPages {
 
     func reloaded(succeeded: Bool) { program.reloaded(succeeded: succeeded, on: loop) }
 
+    /// Answers the requests that wait for a page or for a purge.
+    func end() {
+        collections.cancelAll()
+        server.cancelPurges()
+    }
+
     /// `completion` is called on the loop, perhaps at once.
     func page(for method: Method, _ path: String, content: String, _ completion: @escaping (AdminPage) -> Void) {
         let isRead = method == .get || method == .head
@@ -63,12 +75,9 @@ final class AdminPages {
                     ? AdminPage(status: .ok, text: "ready\n")
                     : AdminPage(status: .serviceUnavailable, text: "not accepting clients\n"))
         case "/metrics" where isRead:
-            metrics(completion)
+            collect(.metrics, for: completion)
         case "/status" where isRead:
-            server.servers { [self] servers in
-                let report = StatusReport(server, servers, program, at: loop.now)
-                completion(AdminPage("application/json", report.text))
-            }
+            collect(.status, for: completion)
         case "/purge" where !settings.allowsPurging:
             completion(AdminPage(status: .forbidden, text: "Purging is disabled: admin.purge is false.\n"))
         case "/purge" where method == .post:
@@ -131,7 +140,11 @@ final class AdminPages {
         let all = content.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
         let numbered = all.enumerated().filter { !$0.element.isEmpty }
         let lines = numbered.map(\.element)
-        func finish(_ count: Int) {
+        func finish(_ count: Int?) {
+            guard let count else {
+                onPurge("a purge was not finished: \(Self.summary(of: lines))")
+                return completion(.ending)
+            }
             onPurge("\(Self.purged(count)): \(Self.summary(of: lines))")
             completion(
                 AdminPage(
@@ -165,9 +178,26 @@ final class AdminPages {
         return lines.count > 1 ? "\(shown), and \(lines.count - 1) more" : shown
     }
 
-    private func metrics(_ completion: @escaping (AdminPage) -> Void) {
-        server.workerUsage { [self] usage in
-            server.servers { [self] servers in completion(metrics(usage, servers)) }
+    private func collect(_ page: CollectedPage, for client: @escaping (AdminPage) -> Void) {
+        let bound = LoopBound(client, on: loop)
+        let waiter = Waiter<AdminPage>(on: InlineQueue.shared) { bound.value((try? $0.get()) ?? .ending) }
+        let pages = LoopBound(self, on: loop)
+        let enqueued = collections.enqueue(page, waiter: waiter) { Collection(page: page, pages: pages) }
+        if case .refused = enqueued { client(.ending) }
+    }
+
+    /// Asks all workers for their share of `page`.
+    fileprivate func collect(_ page: CollectedPage, _ completion: Completion<AdminPage>) {
+        switch page {
+        case .metrics:
+            server.workerUsage { [self] usage in
+                server.servers { [self] servers in completion.finish(.success(metrics(usage, servers))) }
+            }
+        case .status:
+            server.servers { [self] servers in
+                let report = StatusReport(server, servers, program, at: loop.now)
+                completion.finish(.success(AdminPage("application/json", report.text)))
+            }
         }
     }
 
@@ -234,6 +264,17 @@ final class AdminPages {
             ]
         return AdminPage(PrometheusText.contentType, PrometheusText.page(families))
     }
+}
+
+/// A page that all workers have a share of.
+private enum CollectedPage: Hashable, Sendable { case metrics, status }
+
+/// The collection of one page, for all who ask for it meanwhile.
+private struct Collection: Work {
+    let page: CollectedPage
+    let pages: LoopBound<AdminPages>
+
+    func begin(_ completion: Completion<AdminPage>) { pages.value.collect(page, completion) }
 }
 
 extension ProgramHistory {

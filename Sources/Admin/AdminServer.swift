@@ -13,14 +13,14 @@ package final class AdminServer {
     /// The time, in nanoseconds, that a peer has to read a response that was sent before the end of its request.
     static let lingerTimeout: Int64 = 1_000_000_000
     /// The time, in nanoseconds, between two reports that `maxConnections` are open.
-    static let crowdReportInterval: Int64 = 60_000_000_000
+    static let limitReportInterval: Int64 = 60_000_000_000
 
     private let pages: AdminPages
     private let loop: EventLoop
     /// Called for the first request that is refused because of its source.
     private var onRefusal: ((String) -> Void)?
-    private let onCrowd: () -> Void
-    private var lastCrowdReport: Int64?
+    private let onConnectionLimit: () -> Void
+    private var lastLimitReport: Int64?
     private var listener: Listener?
     /// The socket, for the program that takes the place of this one; `nil` once closed.
     package private(set) var socket: ListeningSocket?
@@ -35,17 +35,19 @@ package final class AdminServer {
     ///   - inherited: sockets that listen already, of which that at `address` is taken.
     ///   - version: the program's version, for the pages.
     ///   - onRefusal: called with the reason, the first time that a request is refused because of its source.
-    ///   - onCrowd: called when another connection comes while `maxConnections` are open, at most once a minute.
+    ///   - onConnectionLimit: called when another connection comes while `maxConnections` are open, at most once a
+    ///     minute.
     ///   - onPurge: called with a line that says which URLs were purged, and how many responses.
     /// - Throws: if the listener cannot listen at `address`.
     package init(
         at address: SocketAddress, _ settings: AdminSettings, from inherited: InheritedSockets,
         of server: ProxyServer, version: String, on loop: EventLoop,
-        onRefusal: @escaping (String) -> Void, onCrowd: @escaping () -> Void, onPurge: @escaping (String) -> Void
+        onRefusal: @escaping (String) -> Void, onConnectionLimit: @escaping () -> Void,
+        onPurge: @escaping (String) -> Void
     ) throws(ListenError) {
         self.loop = loop
         self.onRefusal = onRefusal
-        self.onCrowd = onCrowd
+        self.onConnectionLimit = onConnectionLimit
         pages = AdminPages(server, settings, version: version, on: loop, onPurge: onPurge)
         var listening = Listener.Settings()
         listening.pathMode = settings.socketMode
@@ -85,9 +87,10 @@ package final class AdminServer {
         socket = nil
     }
 
-    /// Stops accepting, and ends the open connections.
+    /// Stops accepting, answers the requests that wait, and ends the open connections.
     package func close() {
         stopAccepting()
+        pages.end()
         for connection in connections { connection.end() }
     }
 
@@ -106,15 +109,15 @@ package final class AdminServer {
     /// Ends the oldest connection whose request has not arrived whole. A client that wants a page sends its request at
     /// once, and silent connections must not keep a health check out.
     private func makeRoom() -> Bool {
-        tellOfCrowd()
+        reportConnectionLimit()
         guard let oldest = connections.first(where: \.awaitsRequest) else { return false }
         oldest.end()
         return true
     }
 
-    private func tellOfCrowd() {
-        if let lastCrowdReport, loop.now - lastCrowdReport < Self.crowdReportInterval { return }
-        lastCrowdReport = loop.now
-        onCrowd()
+    private func reportConnectionLimit() {
+        if let lastLimitReport, loop.now - lastLimitReport < Self.limitReportInterval { return }
+        lastLimitReport = loop.now
+        onConnectionLimit()
     }
 }

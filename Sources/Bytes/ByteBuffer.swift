@@ -41,10 +41,11 @@
 
     /// Calls `fill` with at least `minimum` free bytes. `fill` returns how many bytes it wrote, and must not touch the
     /// buffer.
-    @unsafe
+    @unsafe @inlinable @inline(__always)
     public func withFreeSpace<E: Error>(
         minimum: Int, _ fill: (UnsafeMutableRawBufferPointer) throws(E) -> Int
     ) throws(E) -> Int {
+        // Inlined, since otherwise each read would pass the type of the error at run time.
         unsafe region.reserve(minimum)
         let written = try unsafe fill(region.free)
         unsafe region.filled(written)

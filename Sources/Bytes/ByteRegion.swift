@@ -61,11 +61,13 @@
     }
 
     /// The memory after the used bytes, free for writing.
+    @inlinable @inline(__always)
     var free: UnsafeMutableRawBufferPointer {
         unsafe UnsafeMutableRawBufferPointer(start: base + upper, count: capacity &- upper)
     }
 
     /// Counts the first `count` bytes of `free` as used. They must have been written.
+    @inlinable @inline(__always)
     mutating func filled(_ count: Int) {
         precondition(count >= 0 && count <= capacity - upper, "more written than fits")
         upper &+= count

@@ -59,6 +59,17 @@ extension Span where Element == UInt8 {
         }
     }
 
+    /// The first index at or after `start` of a byte that no registered name contains, unless as a part of a
+    /// percent-encoded one (RFC 3986 §3.2.2).
+    @inlinable
+    public func firstIndexOutsideRegisteredName(from start: Int) -> Int? {
+        firstIndex(from: start) { word in
+            ~(word.lettersAndHyphens | word.digitsAndDots)
+        } whose: { byte in
+            !byte.isInRegisteredName
+        }
+    }
+
     /// The first index at or after `start` of a byte that must be escaped between the quotes of a log line: below
     /// `first`, outside printable ASCII, `"` or `\`.
     @inlinable
@@ -90,9 +101,22 @@ extension Span where Element == UInt8 {
                 if isWanted(unsafe base.load(fromByteOffset: index, as: UInt8.self)) { return index }
                 index &+= 1
             }
-            while index < total {
+            guard total >= 8 else {
+                while index < total {
+                    if isWanted(unsafe base.load(fromByteOffset: index, as: UInt8.self)) { return index }
+                    index &+= 1
+                }
+                return nil
+            }
+            guard index < total else { return nil }
+            // The rest is the end of the last eight bytes, whose first ones were examined before.
+            let last = total &- 8
+            let word = unsafe UInt64(littleEndian: base.loadUnaligned(fromByteOffset: last, as: UInt64.self))
+            var marks = suspects(word) & 0x8080_8080_8080_8080 & UInt64.max &<< UInt64((index &- last) &* 8)
+            while marks != 0 {
+                index = last &+ marks.trailingZeroBitCount >> 3
                 if isWanted(unsafe base.load(fromByteOffset: index, as: UInt8.self)) { return index }
-                index &+= 1
+                marks &= marks &- 1
             }
             return nil
         }
@@ -111,6 +135,15 @@ extension UInt8 {
 }
 
 extension UInt8 {
+    /// `unreserved / sub-delims`: the characters of a registered name that is not percent-encoded (RFC 3986 §3.2.2).
+    @inlinable @inline(__always)
+    var isInRegisteredName: Bool {
+        // ! $ & ' ( ) * + , - . 0-9 ; =, then A-Z _ a-z ~
+        self < 64
+            ? 0x2bff_7fd2_0000_0000 as UInt64 &>> UInt64(self) & 1 != 0
+            : self < 128 && 0x47ff_fffe_87ff_fffe as UInt64 &>> UInt64(self & 63) & 1 != 0
+    }
+
     /// A letter, a digit or a hyphen.
     @inlinable @inline(__always)
     public var isPlainInName: Bool { (self | 0x20) &- 0x61 < 26 || self &- 0x30 < 10 || self == 0x2d }
@@ -131,6 +164,14 @@ extension UInt64 {
     func bytes(_ byte: UInt8) -> UInt64 {
         let difference = self ^ .repeating(byte)
         return (difference &- .repeating(1)) & ~difference
+    }
+
+    /// Marks digits and `.`, except where a `/` is: it, and perhaps the byte above it, may stay unmarked.
+    @inlinable @inline(__always)
+    var digitsAndDots: UInt64 {
+        let low = self & .repeating(0x7f)
+        let fromDotToNine = (low &+ .repeating(0x80 - 0x2e)) & ~(low &+ .repeating(0x7f - 0x39)) & ~self
+        return fromDotToNine & ~bytes(0x2f)
     }
 
     /// Marks letters of either case and `-`, exactly: no sum carries into the next byte, since each byte is summed with

@@ -10,118 +10,123 @@ public import Synchronization
 ///
 /// Every method may be called on any thread. One lock per operation protects its life (`state`), another its waiters.
 /// Neither lock is held while the other is taken, nor while code of a subclass, a handler or an observer runs.
-@ThreadSafe
-open class AnyOperation {
+open class AnyOperation: @unchecked Sendable {
     struct State: Sendable {
         var lifecycle = Lifecycle()
         /// The manager's record of the operation, from `adopt` to the end.
         var enrolment: Enrolment?
-        var observers: [OperationObserver] = []
-        /// Called with the outcome when the operation has ended.
-        var sequels: [@Sendable (OperationError?) -> Void] = []
-        /// The operations that this one depends on, kept only to find cycles.
-        var dependencies: [WeakOperation] = []
+        var ties: [Tie] = []
 
-        /// The observers and sequels that must still be told of the operation's end.
+        /// What must still be told of the operation's end.
         struct Farewell: Sendable {
             let phase: OperationPhase
-            let observers: [OperationObserver]
-            let sequels: [@Sendable (OperationError?) -> Void]
+            let ties: [Tie]
         }
 
-        /// Retires the operation, which its manager no longer holds. `nil` if there is no observer and no sequel, as
-        /// for most operations.
+        /// Retires the operation, which its manager no longer holds. `nil` if it has no ties, as most operations.
         mutating func retire() -> Farewell? {
             lifecycle.retire()
-            if !dependencies.isEmpty { dependencies = [] }
-            guard !observers.isEmpty || !sequels.isEmpty else { return nil }
-            defer { (observers, sequels) = ([], []) }
-            return Farewell(phase: lifecycle.visiblePhase, observers: observers, sequels: sequels)
+            guard !ties.isEmpty else { return nil }
+            defer { ties = [] }
+            return Farewell(phase: lifecycle.visiblePhase, ties: ties)
         }
     }
 
-    /// A weak reference to an operation: a dependent operation must not keep its dependency from being abandoned.
-    struct WeakOperation: Sendable {
-        weak var operation: AnyOperation?
+    /// What connects one operation with others. In one array, since most operations have none.
+    enum Tie: Sendable {
+        case observer(OperationObserver)
+        /// Called with the outcome when the operation has ended.
+        case sequel(@Sendable (OperationError?) -> Void)
+        /// An operation that this one depends on, kept only to find cycles.
+        case dependency(WeakOperation)
+        /// Takes the operation out of one more place in its manager's table.
+        case alias(Enrolment.Forget)
+        /// The operation that executes for this one, and the seat that this one has there.
+        case source(WeakOperation, WaiterToken)
     }
 
-    nonisolated let state = Protected(State())
+    /// A weak reference to an operation: a dependent operation must not keep its dependency from being abandoned. A
+    /// class, because an array of what holds weak references is slow.
+    final class WeakOperation: Sendable {
+        weak let operation: AnyOperation?
+
+        init(_ operation: AnyOperation) { self.operation = operation }
+    }
+
+    let state = Protected(State())
     /// Whether the outcome is decided. Set under the lock of `state`, and never reset.
-    private nonisolated let isDecided = Atomic(false)
-    @usableFromInline nonisolated let priorityLevel: Atomic<UInt8>
+    private let isDecided = Atomic(false)
+    @usableFromInline let priorityLevel = Atomic(OperationPriority.background.rawValue)
     /// The operation's record at its manager's gate, read and written under the gate's lock.
-    private nonisolated let gateRecord = Atomic<UInt64>(.max)
+    private let gateRecord = Atomic<UInt64>(.max)
 
     @usableFromInline
-    nonisolated init() {
-        priorityLevel = Atomic(OperationPriority.background.rawValue)
-    }
+    init() {}
 
     deinit {
         // The operation was dropped without a manager and without an end: its dependent operations must not wait for
         // ever.
         guard !hasEnded else { return }
-        let sequels = state.withLock { $0.sequels }
-        for sequel in sequels { sequel(.abandoned) }
+        for case .sequel(let sequel) in state.withLock({ $0.ties }) { sequel(.abandoned) }
     }
 
     // MARK: For subclasses
 
     /// Begins the work. Called once, on the thread that started the operation; must return soon.
-    nonisolated open func execute() {}
+    open func execute() {}
 
     /// Stops the work that `execute()` began. Called at most once, after `execute()` has returned, on the thread that
     /// cancelled the operation (or on the thread that ran `execute()`, if the operation was cancelled meanwhile). The
     /// operation has ended by then: `finish` is ignored.
-    nonisolated open func cancelWork() {}
+    open func cancelWork() {}
 
     // MARK: For all callers
 
     /// The phase at this moment. Any thread.
-    public nonisolated final var phase: OperationPhase { state.withLock { $0.lifecycle.visiblePhase } }
+    public final var phase: OperationPhase { state.withLock { $0.lifecycle.visiblePhase } }
 
     /// Whether the outcome is decided. A long computation inside `execute()` reads this to learn that it was cancelled.
-    public nonisolated final var hasEnded: Bool { isDecided.load(ordering: .acquiring) }
+    public final var hasEnded: Bool { isDecided.load(ordering: .acquiring) }
 
     /// The error that the operation ended with; `nil` before the end and for success.
-    public nonisolated final var error: OperationError? { state.withLock { $0.lifecycle.outcome ?? nil } }
+    public final var error: OperationError? { state.withLock { $0.lifecycle.outcome ?? nil } }
 
     /// The highest priority that any caller has asked for. Never lowered.
     @inlinable
-    public nonisolated final var priority: OperationPriority {
+    public final var priority: OperationPriority {
         OperationPriority(rawValue: priorityLevel.load(ordering: .relaxed)) ?? .background
     }
 
     /// Moves the operation forward in its queue, if it still waits there. No effect unless `priority` is higher than
     /// its own.
     @inlinable
-    public nonisolated final func raisePriority(to priority: OperationPriority) {
+    public final func raisePriority(to priority: OperationPriority) {
         if self.priority < priority { raisePrioritySlow(to: priority) }
     }
 
     @usableFromInline
-    nonisolated final func raisePrioritySlow(to priority: OperationPriority) {
+    final func raisePrioritySlow(to priority: OperationPriority) {
         priorityLevel.max(priority.rawValue, ordering: .relaxed)
         state.withLock { $0.enrolment?.gate }?.priorityRaised(of: self)
     }
 
     /// Runs the operation without a manager, as soon as its dependencies are met. No effect if it was started before,
     /// or has ended.
-    public nonisolated final func start() {
+    public final func start() {
         submit()
     }
 
     /// Ends the operation with `.cancelled` and stops its work. False if it had ended already.
     @discardableResult
-    public nonisolated final func cancel() -> Bool {
+    public final func cancel() -> Bool {
         endFromOutside(with: .cancelled)
     }
 
     /// Calls `observer` from now on. If the operation has already ended, an observer of the end is called at once.
-    public nonisolated final func add(_ observer: OperationObserver) {
+    public final func add(_ observer: OperationObserver) {
         let missed = state.withLock { state -> (OperationPhase, OperationError?)? in
             if let outcome = state.lifecycle.finalOutcome { return (state.lifecycle.visiblePhase, outcome) }
-            state.observers.append(observer)
+            state.ties.append(.observer(observer))
             return nil
         }
         if let (phase, error) = missed {
@@ -142,11 +147,11 @@ open class AnyOperation {
 
     /// - Parameter submits: whether to submit the operation in the same step, if it has no dependencies.
     @usableFromInline
-    nonisolated final func adopt(
+    final func adopt(
         _ enrolment: consuming Enrolment, observers: [OperationObserver], priority: OperationPriority,
         submits: Bool = false
     ) -> Adoption {
-        var own: [OperationObserver] = []
+        var own: [Tie] = []
         // Moved, not copied: an enrolment holds several references.
         var enrolment: Enrolment? = consume enrolment
         let adoption = state.withLock { state -> Adoption in
@@ -154,9 +159,9 @@ open class AnyOperation {
             // No caller can find the operation yet, so no gate needs to be told of the priority.
             priorityLevel.max(priority.rawValue, ordering: .relaxed)
             state.enrolment = enrolment.take()
-            if !observers.isEmpty { state.observers += observers }
+            if !observers.isEmpty { state.ties += observers.map { .observer($0) } }
             guard submits, state.lifecycle.submitIndependent() else { return .adopted }
-            own = state.observers
+            own = state.ties
             return .ready
         }
         if case .ready = adoption { tell(own, .ready) }
@@ -166,40 +171,45 @@ open class AnyOperation {
     /// Registers another `forget` to call when the operation ends. False if the operation has ended already, or belongs
     /// to no manager with this gate.
     @usableFromInline
-    nonisolated final func addAlias(in gate: OperationGate, forget: @escaping Enrolment.Forget) -> Bool {
+    final func addAlias(in gate: OperationGate, forget: @escaping Enrolment.Forget) -> Bool {
         state.withLock { state in
             guard state.enrolment?.gate === gate else { return false }
-            state.enrolment?.addAlias(forget: forget)
+            state.ties.append(.alias(forget))
             return true
         }
     }
 
     @usableFromInline
-    nonisolated final func isEnrolled(in gate: OperationGate) -> Bool {
+    final func isEnrolled(in gate: OperationGate) -> Bool {
         state.withLock { $0.enrolment?.gate === gate }
     }
 
     @usableFromInline
-    nonisolated final func submit() {
-        if state.withLock({ $0.lifecycle.submit() }) == .ready { becameReady() }
+    final func submit() {
+        becomeReady { $0.submit() }
     }
 
-    nonisolated final func becameReady() {
-        let (gate, observers) = state.withLock { ($0.enrolment?.gate, $0.observers) }
-        tell(observers, .ready)
+    /// Takes a step of the life that may have made the operation ready: if so, it waits for its slot or begins.
+    final func becomeReady(_ step: (inout Lifecycle) -> Bool) {
+        let (isReady, gate, ties) = state.withLock { (step(&$0.lifecycle), $0.enrolment?.gate, $0.ties) }
+        guard isReady else { return }
+        tell(ties, .ready)
         if let gate { gate.operationIsReady(self) } else { begin() }
     }
 
-    /// Calls `execute()` unless the operation has ended meanwhile.
+    /// Begins the operation, which has its slot, here or where `handOver()` says.
     ///
     /// - Returns: true if the operation has ended already, or never begins. The caller then releases its slot, which is
     ///   harmless if the slot was released before. If this method released the slot, each operation that finishes at
     ///   once would begin the next one deeper in the stack.
     @discardableResult
-    nonisolated final func begin() -> Bool {
-        let observers = state.withLock { $0.lifecycle.begin() ? $0.observers : nil }
-        guard let observers else { return true }
-        tell(observers, .executing)
+    final func begin() -> Bool { handOver() ? false : begin(execute) }
+
+    /// Calls `execute` unless the operation has ended meanwhile.
+    /// - Returns: as `begin()`.
+    final func begin(_ execute: () -> Void) -> Bool {
+        guard let ties = state.withLock({ $0.lifecycle.begin() ? $0.ties : nil }) else { return true }
+        tell(ties, .executing)
         execute()
         switch state.withLock({ $0.lifecycle.entered() }) {
         case .none:
@@ -217,7 +227,7 @@ open class AnyOperation {
     /// Ends the operation unless it has ended already. `conclude` is called exactly if this call decides the outcome,
     /// and returns the callbacks that are due.
     @discardableResult
-    nonisolated final func end(
+    final func end(
         _ outcome: OperationError?, by initiator: Lifecycle.Initiator, conclude: () -> WakeUps
     ) -> Bool {
         let ending = state.withLock { state in
@@ -235,6 +245,7 @@ open class AnyOperation {
         case .leaveSourceAndRetire:
             leaveSource()
         case .leaveToStarter:
+            if wakeUps.first != nil { state.withLock { $0.enrolment?.gate }?.makeRoom(for: self) }
             wakeUps.send()
             return true
         }
@@ -244,84 +255,91 @@ open class AnyOperation {
     }
 
     /// Takes the operation out of the table first, so that a waiter that enqueues again from its callback starts a new
-    /// operation. Then calls the waiters back. Then tells the observers and the dependent operations.
+    /// operation, and makes room for that one. Then calls the waiters back. Then tells the observers and the dependent
+    /// operations. The slot comes last, in the caller: it may begin other operations on this stack.
     ///
     /// - Returns: the gate that holds the operation's slot.
     @discardableResult
-    private nonisolated final func retire(_ wakeUps: WakeUps) -> OperationGate? {
+    private final func retire(_ wakeUps: WakeUps) -> OperationGate? {
         // Swapped, not copied: an enrolment holds several references.
         var enrolment: Enrolment?
         var farewell: State.Farewell?
+        var aliases: [Tie] = []
         let (outcome, isFindable) = state.withLock { state in
             swap(&enrolment, &state.enrolment)
             let outcome = state.lifecycle.outcome ?? nil
-            let isFindable = enrolment?.isFindable ?? false
+            if !state.ties.isEmpty { aliases = state.ties.filter { if case .alias = $0 { true } else { false } } }
             // An operation that is in no table need not be taken out before it retires.
+            let isFindable = enrolment?.forget != nil || !aliases.isEmpty
             if !isFindable { farewell = state.retire() }
             return (outcome, isFindable)
         }
         enrolment?.forget(self, outcome: outcome)
+        for case .alias(let forget) in aliases { forget(self) }
         if isFindable { farewell = state.withLock { $0.retire() } }
+        let gate = enrolment?.gate
+        if wakeUps.first != nil || farewell != nil { gate?.makeRoom(for: self) }
         wakeUps.send()
         if let farewell {
-            tell(farewell.observers, farewell.phase, error: outcome)
-            for sequel in farewell.sequels { sequel(outcome) }
+            tell(farewell.ties, farewell.phase, error: outcome)
+            for case .sequel(let sequel) in farewell.ties { sequel(outcome) }
         }
-        return enrolment?.gate
+        return gate
     }
 
     /// Counts waiters that could not be served with the value, for `OperationQueueSnapshot.released`: for a waiter that
     /// stands for several callers (`CoalescibleOperation.join(on:accepts:waiter:)`) and itself finds that the value does
     /// not serve one of them. Any thread.
-    public nonisolated final func countReleased(_ count: Int = 1) {
+    public final func countReleased(_ count: Int = 1) {
         state.withLock { $0.enrolment?.counters }?.released.count(count)
     }
 
     @usableFromInline
-    nonisolated final func countJoined(late: Bool) {
+    final func countJoined(late: Bool) {
         guard let counters = state.withLock({ $0.enrolment?.counters }) else { return }
         if late { counters.joinedLate.count() } else { counters.joined.count() }
     }
 
     /// Ends the operation because its work has ended: see `end`.
     @usableFromInline
-    nonisolated final func endByWork(_ outcome: OperationError?, conclude: () -> WakeUps) -> Bool {
+    final func endByWork(_ outcome: OperationError?, conclude: () -> WakeUps) -> Bool {
         end(outcome, by: .work, conclude: conclude)
     }
 
-    private nonisolated final func tell(
-        _ observers: [OperationObserver], _ phase: OperationPhase, error: OperationError? = nil
-    ) {
-        for observer in observers { observer.tell(.init(operation: self, phase: phase, error: error)) }
+    private final func tell(_ ties: [Tie], _ phase: OperationPhase, error: OperationError? = nil) {
+        for case .observer(let observer) in ties { observer.tell(.init(operation: self, phase: phase, error: error)) }
     }
 
     // MARK: Overridden by each kind of operation (inside this module)
 
     /// Ends the operation with an error that did not come from its own work.
     @discardableResult
-    nonisolated func endFromOutside(with error: OperationError) -> Bool {
+    func endFromOutside(with error: OperationError) -> Bool {
         end(error, by: .outside) { .none }
     }
+
+    /// Whether the operation, which has its slot now, begins elsewhere: there `begin(_:)` is called.
+    func handOver() -> Bool { false }
 
     /// Whether the operation has not ended but accepts no more waiters, so that another may take its place in the
     /// table.
     @usableFromInline
-    nonisolated var isReplaceable: Bool { false }
+    var isReplaceable: Bool { false }
 
     /// Stops following the operation that this one was coalesced into.
-    nonisolated func leaveSource() {}
+    func leaveSource() {}
 
     /// Ends the stay of another operation that was coalesced into this one.
-    nonisolated func endStay(_ token: WaiterToken) {}
+    func endStay(_ token: WaiterToken) {}
 }
 
 extension AnyOperation: GateMember {
-    nonisolated final var record: SlotToken {
+    final var record: SlotToken {
         let record = gateRecord.load(ordering: .relaxed)
         return SlotToken(index: UInt32(truncatingIfNeeded: record), stay: UInt32(truncatingIfNeeded: record >> 32))
     }
 
-    nonisolated final func keep(record: SlotToken) {
+    final func keep(record: SlotToken) {
         gateRecord.store(UInt64(record.stay) << 32 | UInt64(record.index), ordering: .relaxed)
     }
 }

@@ -1,51 +1,49 @@
-/// Work given as an `async` closure: `execute()` runs it in a task, `cancelWork()` cancels that task.
-@ThreadSafe
-open class AsyncOperation<Value: Sendable>: CoalescibleOperation<Value> {
-    private nonisolated let work: @Sendable () async throws -> Value
-    private nonisolated let task = Protected<Task<Void, Never>?>(nil)
-
-    /// - Parameters:
-    ///   - identifier: see `CoalescibleOperation.identifier`.
-    ///   - work: the work to do; its task is cancelled with the operation.
-    public nonisolated init(
-        identifier: (any Hashable & Sendable)? = nil, work: @escaping @Sendable () async throws -> Value
-    ) {
-        self.work = work
-        super.init(identifier: identifier)
-    }
-
-    nonisolated open override func execute() {
-        let started = Task { [work] in
-            do {
-                let value = try await work()
-                self.finish(.success(value))
-            } catch {
-                self.finish(.failure(error))
-            }
-        }
-        task.withLock { $0 = started }
-    }
-
-    nonisolated open override func cancelWork() {
-        task.withLock { $0 }?.cancel()
-    }
-}
-
 extension OperationQueueManager {
-    /// Joins the operation in flight for `identifier`, or starts the one that `make` returns, and waits for its value.
-    /// `make` is called on the caller's actor, if there is one.
+    /// The value of `work`, which runs once for all callers that ask for `identifier` at the same time and expect a
+    /// `Value`.
     ///
-    /// A cancelled task leaves: this method throws `CancellationError` at once, and the other waiters go on. The
-    /// operation decides whether the work goes on without waiters: it does, unless its `lastLeavePolicy` is `.cancel`.
-    /// Once the task has the value, it counts as a follower until the operation ends; to stop following a value that
-    /// goes on growing, use `withValue`.
+    ///     let user = try await manager.value(for: "users/7") { try await database.user(7) }
     ///
-    /// - Throws: `CancellationError` if this task was cancelled, `Refusal` if it was not let in, otherwise the
-    ///   `OperationError` with which the operation ended.
+    /// The work runs in a task with the priority and the task-local values of the caller that led. That task is
+    /// cancelled when every caller has left. A caller whose task is cancelled leaves at once; the others go on.
+    ///
+    /// - Parameter unless: looks a last time where finished results are kept. Called under the shard's lock: no other
+    ///   caller starts the work between this look and the start. It must be quick.
+    /// - Throws: the error that `work` threw; `CancellationError` if this task or the operation was cancelled; `Refusal`
+    ///   if the caller was not let in; otherwise the `OperationError` with which the operation ended.
+    @inlinable
+    public nonisolated(nonsending) func value<Value: Sendable>(
+        for identifier: Key, priority: OperationPriority = .normal, unless: () -> Value? = { nil },
+        work: @escaping @Sendable () async throws -> Value
+    ) async throws -> Value {
+        try await wait {
+            enqueue(identifier, waiter: $0, priority: priority, unless: unless, begin: { $0.run(work) })
+        }.value
+    }
+
+    /// Joins the work in flight for `identifier`, or starts the one that `make` returns, and waits for its value. `make`
+    /// is called on the caller's actor, if there is one, and under a lock like `unless`.
+    ///
+    /// - Throws: as `value(for:work:)`.
+    @inlinable
+    public nonisolated(nonsending) func value<W: Work>(
+        for identifier: Key, priority: OperationPriority = .normal, unless: () -> W.Value? = { nil }, make: () -> W
+    ) async throws -> W.Value {
+        try await wait {
+            enqueue(identifier, waiter: $0, priority: priority, unless: unless, make: make)
+        }.value
+    }
+
+    /// `value(for:make:)` for a class of operations. Whether the operation goes on without waiters, its
+    /// `lastLeavePolicy` decides. Once the caller has the value, it counts as a follower until the operation ends; to
+    /// stop following a value that goes on growing, use `withValue`.
+    @inlinable
     public nonisolated(nonsending) func value<Op: SharedOperation>(
-        for identifier: Key, priority: OperationPriority = .normal, make: () -> Op
+        for identifier: Key, priority: OperationPriority = .normal, unless: () -> Op.Value? = { nil }, make: () -> Op
     ) async throws -> Op.Value {
-        try await wait(for: identifier, priority: priority, as: AsyncStay(), make: make)
+        try await wait {
+            enqueue(identifier, waiter: $0, priority: priority, unless: unless, make: make)
+        }.value
     }
 
     /// Joins or starts as `value(for:make:)` does, for a value that goes on growing, and calls `body` with it. The task
@@ -61,99 +59,110 @@ extension OperationQueueManager {
         for identifier: Key, priority: OperationPriority = .normal, make: () -> Op,
         body: nonisolated(nonsending) (Op.Value) async throws -> Outcome
     ) async throws -> Outcome {
-        let stay = AsyncStay<Op.Value>()
-        let value = try await wait(for: identifier, priority: priority, as: stay, make: make)
-        defer { stay.end() }
+        let (value, stay) = try await wait {
+            enqueue(identifier, waiter: $0, priority: priority, unless: { nil }, make: make)
+        }
+        defer { stay?.leave() }
         return try await body(value)
     }
 
-    private nonisolated(nonsending) func wait<Op: SharedOperation>(
-        for identifier: Key, priority: OperationPriority, as stay: AsyncStay<Op.Value>, make: () -> Op
-    ) async throws -> Op.Value {
-        try await withTaskCancellationHandler {
-            try await withCheckedThrowingContinuation { continuation in
-                let waiter = Waiter<Op.Value>(on: InlineQueue.shared) { result in
-                    continuation.resume(with: result.mapError { $0 as any Error })
+    /// - Returns: the value, and the stay with the operation, which goes on until the operation ends or the stay is left;
+    ///   `nil` if the value was found.
+    @inlinable
+    nonisolated(nonsending) func wait<Op: SharedOperation>(
+        accepts: (@Sendable (Op.Value) -> Bool)? = nil, enqueue: (Waiter<Op.Value>) -> Enqueued<Op, Op.Value>
+    ) async throws -> (value: Op.Value, stay: AsyncStay<Op.Value>?) {
+        // The task was cancelled before this call: enqueue nothing.
+        try Task.checkCancellation()
+        let wait = AsyncWait()
+        let stay: AsyncStay<Op.Value>
+        switch enqueue(Waiter(on: InlineQueue.shared, accepts: accepts) { wait.ended(with: $0.failure) }) {
+        case .found(let value): return (value, nil)
+        case .refused(let refusal, _): throw refusal
+        case .joined(let operation, let token, _), .started(let operation, let token):
+            stay = AsyncStay(operation: operation.shared, token: token)
+        }
+        if !wait.isOver {
+            await withTaskCancellationHandler {
+                await withCheckedContinuation { continuation in
+                    if !wait.begin(continuation) { continuation.resume() }
                 }
-                // The task was cancelled before this call: enqueue nothing.
-                guard !Task.isCancelled else { return continuation.resume(throwing: CancellationError()) }
-                switch enqueue(identifier, waiter: waiter, priority: priority, make: make) {
-                case .joined(let operation, let token, _), .started(let operation, let token):
-                    stay.entered(operation.shared, token) { continuation.resume(throwing: CancellationError()) }
-                case .refused(let refusal, _):
-                    continuation.resume(throwing: refusal)
-                }
+            } onCancel: {
+                if stay.leave() { wait.ended(with: .cancelled) }
             }
-        } onCancel: {
-            stay.end()
         }
-    }
-
-    /// The value of `work`, which runs once for all callers that ask for `identifier` at the same time and expect a
-    /// `Value`.
-    ///
-    ///     let user = try await manager.value(for: "users/7") { try await database.user(7) }
-    ///
-    /// The task of `work` is cancelled when every task that waits for it was cancelled (`LastLeavePolicy.cancel`).
-    ///
-    /// - Throws: as `value(for:make:)`; an error of `work` comes as `OperationError.failed`.
-    public nonisolated(nonsending) func value<Value: Sendable>(
-        for identifier: Key, priority: OperationPriority = .normal,
-        work: @escaping @Sendable () async throws -> Value
-    ) async throws -> Value {
-        try await value(for: identifier, priority: priority) { () -> AsyncOperation<Value> in
-            let operation = AsyncOperation(work: work)
-            operation.lastLeavePolicy = .cancel
-            return operation
-        }
+        if let error = wait.error { throw error.thrown }
+        // Without an error the value is there, and stays.
+        guard let value = stay.operation.value else { throw OperationError.abandoned }
+        return (value, stay)
     }
 }
 
-/// A task's stay with an operation. It can be ended at any time, even before it has begun.
-private final class AsyncStay<Value: Sendable>: Sendable {
+extension Result where Failure == OperationError {
+    @inlinable var failure: OperationError? { if case .failure(let error) = self { error } else { nil } }
+}
+
+/// A task's stay with an operation.
+@usableFromInline
+struct AsyncStay<Value: Sendable>: Sendable {
+    @usableFromInline let operation: CoalescibleOperation<Value>
+    @usableFromInline let token: WaiterToken
+
+    @inlinable
+    init(operation: CoalescibleOperation<Value>, token: WaiterToken) {
+        self.operation = operation
+        self.token = token
+    }
+
+    @discardableResult
+    @inlinable
+    func leave() -> Bool { operation.leave(token) }
+}
+
+/// A task's wait for the outcome of an operation, which may come before the task waits. Without the value, which the
+/// operation keeps: an object of a generic class takes longer to release.
+@usableFromInline
+final class AsyncWait: Sendable {
     /// ```
-    /// outside ─entered→ inside ─end→ gone
-    ///    └─end→ ended ─entered→ gone
+    /// idle ─begin→ waiting ─ended→ over
+    ///  └──ended──→ over
     /// ```
     private enum Phase: Sendable {
-        case outside
-        case inside(CoalescibleOperation<Value>, WaiterToken, @Sendable () -> Void)
-        case ended
-        case gone
+        case idle
+        case waiting(CheckedContinuation<Void, Never>)
+        case over(OperationError?)
     }
 
-    private let phase = Protected(Phase.outside)
+    private let phase = Protected(Phase.idle)
 
-    /// - Parameter left: called if the task leaves before its callback is due.
-    func entered(
-        _ operation: CoalescibleOperation<Value>, _ token: WaiterToken, left: @escaping @Sendable () -> Void
-    ) {
-        let hasEnded = phase.withLock { phase in
-            switch phase {
-            case .outside:
-                phase = .inside(operation, token, left)
-                return false
-            case .ended, .inside, .gone:
-                phase = .gone
-                return true
-            }
-        }
-        if hasEnded, operation.leave(token) { left() }
+    @usableFromInline
+    init() {}
+
+    @usableFromInline var isOver: Bool { phase.withLock { if case .over = $0 { true } else { false } } }
+
+    /// The error that the task gets instead of the value.
+    @usableFromInline var error: OperationError? {
+        phase.withLock { if case .over(let error) = $0 { error } else { nil } }
     }
 
-    func end() {
-        let wasInside = phase.withLock { phase -> (CoalescibleOperation<Value>, WaiterToken, @Sendable () -> Void)? in
-            switch phase {
-            case .outside:
-                phase = .ended
-                return nil
-            case .inside(let operation, let token, let left):
-                phase = .gone
-                return (operation, token, left)
-            case .ended, .gone:
-                return nil
-            }
+    /// - Returns: false if the wait is over already.
+    @usableFromInline
+    func begin(_ continuation: CheckedContinuation<Void, Never>) -> Bool {
+        phase.withLock { phase in
+            if case .over = phase { return false }
+            phase = .waiting(continuation)
+            return true
         }
-        if let (operation, token, left) = wasInside, operation.leave(token) { left() }
+    }
+
+    /// Called once: by the operation, or by the stay if it was left in time.
+    @usableFromInline
+    func ended(with error: OperationError?) {
+        let waiting = phase.withLock { phase -> CheckedContinuation<Void, Never>? in
+            defer { phase = .over(error) }
+            if case .waiting(let continuation) = phase { return continuation }
+            return nil
+        }
+        waiting?.resume()
     }
 }

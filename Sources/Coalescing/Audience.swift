@@ -65,23 +65,26 @@ struct Audience<Value: Sendable>: Sendable {
     ///   - leads: the operation was made for this waiter. Only the operation's end keeps it out.
     @inlinable
     mutating func join(_ waiter: Waiter<Value>?, leads: Bool = false) -> Join {
+        guard let waiter else { return canJoin(leads: leads, ifFull: true) { _ in true } ?? .joined(.none) }
+        if let refusal = canJoin(leads: leads, accepts: { waiter.takes($0) }) { return refusal }
+        count += 1
+        if case .delivered(let value) = phase { return .late(seats.append(Seat(nil)), value) }
+        return .joined(seats.append(Seat(waiter)))
+    }
+
+    /// - Returns: the refusal, if there is one.
+    @inlinable
+    func canJoin(leads: Bool, ifFull: Bool = false, accepts: (Value) -> Bool) -> Join? {
         switch phase {
         case .ended:
             return .refused(.finished)
         case .gathering:
             if isClosed, !leads { return .refused(.closed) }
-            guard let waiter else { return .joined(.none) }
-            if count >= limit, !leads { return .refused(.full) }
-            count += 1
-            return .joined(seats.append(Seat(waiter)))
         case .delivered(let value):
             if isClosed, !leads { return .refused(.closed) }
-            guard let waiter else { return .joined(.none) }
-            if !leads, !waiter.takes(value) { return .refused(.notAccepted) }
-            if count >= limit, !leads { return .refused(.full) }
-            count += 1
-            return .late(seats.append(Seat(nil)), value)
+            if !leads, !accepts(value) { return .refused(.notAccepted) }
         }
+        return count >= limit && !leads && !ifFull ? .refused(.full) : nil
     }
 
     /// Lets in one more caller of `queue`, where all callers share one seat, or have none if the queue is the
@@ -94,20 +97,9 @@ struct Audience<Value: Sendable>: Sendable {
     mutating func join(
         on queue: ObjectIdentifier, leads: Bool = false, accepts: (Value) -> Bool, waiter: () -> Waiter<Value>
     ) -> Join {
-        let late: Value?
-        switch phase {
-        case .ended:
-            return .refused(.finished)
-        case .gathering:
-            if isClosed, !leads { return .refused(.closed) }
-            late = nil
-        case .delivered(let value):
-            if isClosed, !leads { return .refused(.closed) }
-            if !leads, !accepts(value) { return .refused(.notAccepted) }
-            late = value
-        }
-        if count >= limit, !leads { return .refused(.full) }
+        if let refusal = canJoin(leads: leads, accepts: accepts) { return refusal }
         count += 1
+        let late: Value? = if case .delivered(let value) = phase { value } else { nil }
         let token: SlotToken
         if queue == home {
             callersAtHome += 1
@@ -130,17 +122,6 @@ struct Audience<Value: Sendable>: Sendable {
         count += 1
         callersAtHome += 1
         return true
-    }
-
-    /// Lets in the only waiter that there will ever be. `nil` if there is a value already, or if the operation has
-    /// ended.
-    @inlinable
-    mutating func seatAlone(_ waiter: consuming Waiter<Value>?) -> SlotToken? {
-        guard case .gathering = phase else { return nil }
-        isClosed = true
-        guard let waiter else { return SlotToken.none }
-        count += 1
-        return seats.append(Seat(waiter))
     }
 
     /// Takes in the value and returns the callbacks that are due. `nil` if there was a value before, or if the

@@ -9,34 +9,28 @@
 /// this waiter: then the handler is never called. The lock decides at the moment of `deliver`, `finish` or `cancel`: a
 /// waiter that left earlier is not called; a waiter that leaves later gets `false`, and its callback is on its way or
 /// has run. If the operation is dropped without an end, its waiters are called back with `.abandoned`. A manager keeps
-/// its operations alive, so a worker that may lose track of one should hold a `FinishPermit`.
+/// its operations alive, so a worker that may lose track of one should hold a `Completion`.
 ///
 /// **Leaving.** A waiter that was served counts as a follower until it leaves, so that a stream without readers can be
 /// stopped: see `lastLeavePolicy`.
-@ThreadSafe
-open class CoalescibleOperation<Value: Sendable>: AnyOperation {
+open class CoalescibleOperation<Value: Sendable>: AnyOperation, @unchecked Sendable {
     /// Names the work for `coalesce(operation:)` and `OperationQueueManager.enqueue(operation:)`: operations of one
     /// class with equal identifiers do the same work. An operation without an identifier equals no other. A closure
     /// passed to `enqueue` makes an operation that needs no identifier, since the call names the work. If that
     /// operation has one, it must be the identifier in the call; otherwise it is refused as `.foreign`.
-    public nonisolated let identifier: (any Hashable & Sendable)?
+    open var identifier: (any Hashable & Sendable)? { nil }
 
-    @usableFromInline nonisolated let audience: Protected<Audience<Value>>
-    /// The operation that executes for this one.
-    @usableFromInline nonisolated let source = Protected<OperationSource?>(nil)
+    @usableFromInline let audience: Protected<Audience<Value>>
 
     /// - Parameters:
-    ///   - identifier: needed only for `coalesce(operation:)` and `enqueue(operation:)`.
     ///   - home: the queue on which the operation's work runs, if that work tells the callers on this queue itself
     ///     (`join(on:accepts:waiter:)`).
     ///   - waiterLimit: see `waiterLimit`.
     ///   - lastLeavePolicy: see `lastLeavePolicy`.
     @inlinable
-    public nonisolated init(
-        identifier: consuming (any Hashable & Sendable)? = nil, home: (any CallbackQueue)? = nil,
-        waiterLimit: Int = .max, lastLeavePolicy: LastLeavePolicy = .goOn
+    public init(
+        home: (any CallbackQueue)? = nil, waiterLimit: Int = .max, lastLeavePolicy: LastLeavePolicy = .goOn
     ) {
-        self.identifier = consume identifier
         audience = Protected(
             Audience(home: home.map { ObjectIdentifier($0) }, limit: waiterLimit, lastLeavePolicy: lastLeavePolicy))
         super.init()
@@ -49,7 +43,7 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     }
 
     @usableFromInline
-    nonisolated final func abandon() {
+    final func abandon() {
         WakeUps(audience.withLock { $0.end(.failure(.abandoned)) }).send()
     }
 
@@ -58,14 +52,14 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     /// Called when the last waiter or follower has left: without a lock, under both policies, and before the work is
     /// cancelled under `LastLeavePolicy.cancel`. Under `.goOn`, another waiter may have joined by the time this method
     /// runs.
-    nonisolated open func lastWaiterLeft() {}
+    open func lastWaiterLeft() {}
 
     /// Hands out the value: every waiter that accepts it is called back with it, every other waiter with `.released`,
     /// all at the same moment. The operation stays in flight. False if there was a value before, or if the operation
     /// has ended.
     @discardableResult
     @inlinable
-    public nonisolated final func deliver(_ value: Value) -> Bool {
+    public final func deliver(_ value: Value) -> Bool {
         guard let callbacks = audience.withLock({ $0.deliver(value) }) else { return false }
         if callbacks.first != nil { wakeUps(for: callbacks).send() }
         return true
@@ -75,7 +69,7 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     /// called twice, and a value that was handed out carries its own end. False if the operation had ended already.
     @discardableResult
     @inlinable
-    public nonisolated final func finish(_ result: Result<Value, any Error>) -> Bool {
+    public final func finish(_ result: Result<Value, any Error>) -> Bool {
         switch result {
         case .success(let value):
             return endByWork(nil) { conclude(.success(value)) }
@@ -89,7 +83,7 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     /// never a normal end.
     @discardableResult
     @inlinable
-    public nonisolated final func finish() -> Bool {
+    public final func finish() -> Bool {
         guard audience.withLock({ $0.endStream() }) else { return finish(.failure(OperationError.abandoned)) }
         // No waiter is left to call back.
         return endByWork(nil) { .none }
@@ -99,16 +93,16 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
 
     /// The value, once it was delivered or the operation has finished with it. Dependent operations read it here.
     @inlinable
-    public nonisolated final var value: Value? { audience.withLock { $0.value } }
+    public final var value: Value? { audience.withLock { $0.value } }
 
     /// The number of waiters and followers.
     @inlinable
-    public nonisolated final var waiterCount: Int { audience.withLock { $0.count } }
+    public final var waiterCount: Int { audience.withLock { $0.count } }
 
     /// The maximum number of waiters and followers at the same time; no limit unless it is set. Joining beyond the
     /// limit is refused with `.full`. Lowering the limit removes no waiter.
     @inlinable
-    public nonisolated final var waiterLimit: Int {
+    public final var waiterLimit: Int {
         get { audience.withLock { $0.limit } }
         set { audience.withLock { $0.limit = newValue } }
     }
@@ -117,7 +111,7 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     /// subclass's `init`. May change at any time. The policy is read at the moment of leaving, so after setting
     /// `.cancel`, call `cancelIfUnattended()` if the last waiter may have left already.
     @inlinable
-    public nonisolated final var lastLeavePolicy: LastLeavePolicy {
+    public final var lastLeavePolicy: LastLeavePolicy {
         get { audience.withLock { $0.lastLeavePolicy } }
         set { audience.withLock { $0.lastLeavePolicy = newValue } }
     }
@@ -133,19 +127,10 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     ///
     /// - Returns: the token to leave with, or the reason for a refusal; after a refusal the handler is never called.
     @inlinable
-    public nonisolated final func join(_ waiter: Waiter<Value>) -> Joining {
+    public final func join(_ waiter: Waiter<Value>) -> Joining {
         let joining = audience.withLock { $0.join(waiter) }
-        switch joining {
-        case .joined(let seat):
-            countJoined(late: false)
-            return .joined(token(for: seat), late: false)
-        case .late(let seat, let value):
-            countJoined(late: true)
-            waiter.callBack(with: value)
-            return .joined(token(for: seat), late: true)
-        case .refused(let refusal):
-            return .refused(refusal)
-        }
+        if case .late(_, let value) = joining { waiter.callBack(with: value) }
+        return counted(joining)
     }
 
     /// Adds one more caller on `queue`, where one waiter stands for all callers and serves them itself. Its handler is
@@ -163,19 +148,24 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     /// - Returns: the token to leave with, or the reason for a refusal. `late`: the value is there, and no handler is
     ///   called for this caller.
     @inlinable
-    public nonisolated final func join(
+    public final func join(
         on queue: any CallbackQueue, accepts: (Value) -> Bool, waiter: () -> Waiter<Value>
     ) -> Joining {
-        switch audience.withLock({ $0.join(on: ObjectIdentifier(queue), accepts: accepts, waiter: waiter) }) {
-        case .joined(let seat):
-            countJoined(late: false)
-            return .joined(token(for: seat), late: false)
-        case .late(let seat, _):
-            countJoined(late: true)
-            return .joined(token(for: seat), late: true)
-        case .refused(let refusal):
-            return .refused(refusal)
+        counted(
+            audience.withLock { $0.join(on: ObjectIdentifier(queue), accepts: accepts, waiter: waiter) })
+    }
+
+    @inlinable
+    final func counted(_ joining: Audience<Value>.Join) -> Joining {
+        let late: Bool
+        let token: WaiterToken
+        switch joining {
+        case .joined(let seat): (token, late) = (self.token(for: seat), false)
+        case .late(let seat, _): (token, late) = (self.token(for: seat), true)
+        case .refused(let refusal): return .refused(refusal)
         }
+        countJoined(late: late)
+        return .joined(token, late: late)
     }
 
     /// Ends one stay, or that of one of the callers that share the token.
@@ -184,7 +174,7 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     ///   or is on its way (the stay merely stops following), or if the token names no stay here.
     @discardableResult
     @inlinable
-    public nonisolated final func leave(_ token: WaiterToken) -> Bool {
+    public final func leave(_ token: WaiterToken) -> Bool {
         guard token.operation == ObjectIdentifier(self) else { return false }
         return settle(audience.withLock { $0.leave(token.seat) })
     }
@@ -195,7 +185,7 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     /// - Returns: true if the stay was still waiting: its handler will never be called. False, and nothing changed, if
     ///   its callback has run or is on its way, or if the token names no stay here.
     @inlinable
-    public nonisolated final func stopWaiting(_ token: WaiterToken) -> Bool {
+    public final func stopWaiting(_ token: WaiterToken) -> Bool {
         guard token.operation == ObjectIdentifier(self) else { return false }
         return settle(audience.withLock { $0.stopWaiting(token.seat) })
     }
@@ -203,7 +193,7 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     /// Performs the consequences of a departure, without the lock.
     /// - Returns: whether the stay was still waiting.
     @inlinable
-    nonisolated final func settle(_ departure: consuming Audience<Value>.Departure?) -> Bool {
+    final func settle(_ departure: consuming Audience<Value>.Departure?) -> Bool {
         guard let departure else { return false }
         switch departure.next {
         case .goOn:
@@ -221,7 +211,7 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     /// waiters stay. True if this call closed it.
     @discardableResult
     @inlinable
-    public nonisolated final func close() -> Bool {
+    public final func close() -> Bool {
         audience.withLock { $0.close() }
     }
 
@@ -229,7 +219,7 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     /// misses a value that has come meanwhile. True if this call closed the operation.
     @discardableResult
     @inlinable
-    public nonisolated final func closeUnlessDelivered() -> Bool {
+    public final func closeUnlessDelivered() -> Bool {
         audience.withLock { $0.closeUnlessDelivered() }
     }
 
@@ -237,7 +227,7 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     /// this call cancelled it.
     @discardableResult
     @inlinable
-    public nonisolated final func cancelIfUnattended() -> Bool {
+    public final func cancelIfUnattended() -> Bool {
         audience.withLock { $0.endIfEmpty() } && cancel()
     }
 
@@ -246,7 +236,7 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
     ///
     /// - Returns: False, and nothing changed, if this one has ended, is closed or full, if the two differ in identifier
     ///   or class, or if `operation` was started, enqueued or coalesced before.
-    public nonisolated final func coalesce(operation: CoalescibleOperation<Value>) -> Bool {
+    public final func coalesce(operation: CoalescibleOperation<Value>) -> Bool {
         switch absorb(operation) {
         case .refused:
             return false
@@ -264,19 +254,19 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
 
     /// Whether `name` may be the operation's name: false if the operation was made with another identifier.
     @inlinable
-    nonisolated final func mayBeNamed<Name: Hashable>(_ name: Name) -> Bool {
+    final func mayBeNamed<Name: Hashable>(_ name: Name) -> Bool {
         guard let identifier else { return true }
         return identifier as? Name == name
     }
 
     @inlinable
-    nonisolated final func token(for seat: SlotToken) -> WaiterToken {
+    final func token(for seat: SlotToken) -> WaiterToken {
         seat == .none ? .none : WaiterToken(operation: ObjectIdentifier(self), seat: seat)
     }
 
     /// The part of `coalesce` that runs no code of a user, and so may run under a manager's lock. If `other` has
     /// joined, call its `follow` afterwards; if it has joined late, also deliver the value to it.
-    nonisolated final func absorb(_ other: CoalescibleOperation<Value>) -> Audience<Value>.Join {
+    final func absorb(_ other: CoalescibleOperation<Value>) -> Audience<Value>.Join {
         guard other !== self, type(of: other) == type(of: self),
             let identifier, let otherIdentifier = other.identifier,
             AnyHashable(otherIdentifier) == AnyHashable(identifier),
@@ -295,8 +285,9 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
 
     /// Ends when `operation` ends, in which `absorb` gave this one a seat. Never under a lock: if one of the two has
     /// ended meanwhile, this call passes the end on, and may cancel the other.
-    nonisolated final func follow(_ operation: CoalescibleOperation<Value>, token: WaiterToken) {
-        source.withLock { $0 = OperationSource(operation, token: token) }
+    final func follow(_ operation: CoalescibleOperation<Value>, token: WaiterToken) {
+        // Weak: the source keeps alive the operation that it executes for, which has waiters to serve.
+        state.withLock { $0.ties.append(.source(WeakOperation(operation), token)) }
         operation.whenEnded { [weak operation] outcome in
             if let value = operation?.value { self.deliver(value) }
             if let outcome { self.finish(.failure(outcome)) } else { self.finish() }
@@ -305,47 +296,29 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation {
         if hasEnded { leaveSource() }
     }
 
-    nonisolated override func leaveSource() {
-        let source = source.withLock { source in
-            defer { source = nil }
-            return source
-        }
-        if let source { source.operation?.endStay(source.token) }
+    override func leaveSource() {
+        for case .source(let source, let token) in state.withLock({ $0.ties }) { source.operation?.endStay(token) }
     }
 
-    nonisolated override func endStay(_ token: WaiterToken) { leave(token) }
+    override func endStay(_ token: WaiterToken) { leave(token) }
 
     @usableFromInline
-    nonisolated override var isReplaceable: Bool { audience.withLock { $0.isLive && $0.isClosed } }
+    override var isReplaceable: Bool { audience.withLock { $0.isLive && $0.isClosed } }
 
     @discardableResult
-    nonisolated override func endFromOutside(with error: OperationError) -> Bool {
+    override func endFromOutside(with error: OperationError) -> Bool {
         end(error, by: .outside) { conclude(.failure(error)) }
     }
 
     @inlinable
-    nonisolated final func conclude(_ result: Result<Value, OperationError>) -> WakeUps {
+    final func conclude(_ result: Result<Value, OperationError>) -> WakeUps {
         wakeUps(for: audience.withLock { $0.end(result) })
     }
 
     @inlinable
-    nonisolated final func wakeUps(for callbacks: consuming Callbacks<Value>) -> WakeUps {
+    final func wakeUps(for callbacks: consuming Callbacks<Value>) -> WakeUps {
         if callbacks.released > 0 { countReleased(callbacks.released) }
         return WakeUps(callbacks)
-    }
-}
-
-/// The operation that executes for another one. A class, because few operations have a source, and a weak reference
-/// stored inline would burden all others.
-@usableFromInline
-final class OperationSource: Sendable {
-    // Weak: the source keeps alive the operation that it executes for, which has waiters to serve.
-    weak let operation: AnyOperation?
-    let token: WaiterToken
-
-    init(_ operation: AnyOperation, token: WaiterToken) {
-        self.operation = operation
-        self.token = token
     }
 }
 

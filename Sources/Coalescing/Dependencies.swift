@@ -13,12 +13,16 @@ extension AnyOperation {
     /// - Returns: false, and nothing changed, if it is too late (the operation was started, enqueued or has ended), or
     ///   if `dependency` waits for this very operation: then neither would ever end.
     @discardableResult
-    public nonisolated final func addDependency(_ dependency: AnyOperation, rule: DependencyRule = .success) -> Bool {
-        guard dependency !== self, !dependency.waits(for: self) else { return false }
-        let isExpected = state.withLock { state in
-            guard state.lifecycle.expectDependency() else { return false }
-            state.dependencies.append(WeakOperation(operation: dependency))
-            return true
+    public final func addDependency(_ dependency: AnyOperation, rule: DependencyRule = .success) -> Bool {
+        // Kept beyond the lock: if one were released under it, its end would call back waiters.
+        var visited: [AnyOperation] = []
+        let isExpected = Self.graph.withLock { _ in
+            guard dependency !== self, !dependency.waits(for: self, &visited) else { return false }
+            return state.withLock { state in
+                guard state.lifecycle.expectDependency() else { return false }
+                state.ties.append(.dependency(WeakOperation(dependency)))
+                return true
+            }
         }
         guard isExpected else { return false }
         // Weak: a long-lived dependency must not keep operations alive that were cancelled while they waited for it.
@@ -28,29 +32,33 @@ extension AnyOperation {
         return true
     }
 
-    private nonisolated final func dependencyEnded(_ outcome: OperationError?, rule: DependencyRule) {
+    /// Held while a dependency is added: two threads cannot close a cycle from both ends.
+    private static let graph = Protected(())
+
+    private final func dependencyEnded(_ outcome: OperationError?, rule: DependencyRule) {
         if let outcome, rule == .success {
             endFromOutside(with: .dependency(outcome))
-        } else if state.withLock({ $0.lifecycle.dependencyMet() }) {
-            becameReady()
+        } else {
+            becomeReady { $0.dependencyMet() }
         }
     }
 
     /// Calls `sequel` once no caller can find the operation any longer; at once if that is so already. Never under a
     /// lock.
-    nonisolated final func whenEnded(_ sequel: @escaping @Sendable (OperationError?) -> Void) {
+    final func whenEnded(_ sequel: @escaping @Sendable (OperationError?) -> Void) {
         let outcome = state.withLock { state in
             let outcome = state.lifecycle.finalOutcome
-            if outcome == nil { state.sequels.append(sequel) }
+            if outcome == nil { state.ties.append(.sequel(sequel)) }
             return outcome
         }
         if let outcome { sequel(outcome) }
     }
 
-    private nonisolated final func waits(for other: AnyOperation) -> Bool {
-        state.withLock { $0.dependencies }.contains { dependency in
-            guard let dependency = dependency.operation else { return false }
-            return dependency === other || dependency.waits(for: other)
+    private final func waits(for other: AnyOperation, _ visited: inout [AnyOperation]) -> Bool {
+        state.withLock { $0.ties }.contains { tie in
+            guard case .dependency(let dependency) = tie, let operation = dependency.operation else { return false }
+            visited.append(operation)
+            return operation === other || operation.waits(for: other, &visited)
         }
     }
 }

@@ -53,25 +53,64 @@ extension OperationQueueManager {
     ///   - replacesFull: whether a full operation is closed and replaced, so that the callers for which it has no room
     ///     share the next one.
     ///   - unless: looks a last time where finished results are kept. Called under the shard's lock, like `make`.
-    ///   - make: makes a new operation, not yet started, of exactly the class `Op`. Called only if one is needed.
+    ///   - make: makes a new operation, not yet started. Called only if one is needed.
     /// - Returns: the result. No handler was called on this stack, except on an `InlineQueue`. The operation may have
     ///   begun, and even ended, on this stack.
     @inlinable
     public func enqueue<Op: SharedOperation, Found>(
         _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority = .normal, replacesFull: Bool = false,
-        unless: () -> Found?, make: () -> Op
+        unless: () -> Found? = { nil as Never? }, make: () -> Op
     ) -> Enqueued<Op, Found> {
         enqueue(
             identifier, waiter: waiter, priority: priority, replacesFull: replacesFull, unless: unless, make: make,
             prepare: { _ in })
     }
 
-    /// `enqueue` without `unless`.
+    /// `enqueue` of work that is no operation yet: `identifier` and the type `W` name the work.
     @inlinable
-    public func enqueue<Op: SharedOperation>(
-        _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority = .normal, make: () -> Op
-    ) -> Enqueued<Op, Never> {
-        enqueue(identifier, waiter: waiter, priority: priority, unless: { nil }, make: make, prepare: { _ in })
+    public func enqueue<W: Work, Found>(
+        _ identifier: Key, waiter: Waiter<W.Value>?, priority: OperationPriority = .normal, replacesFull: Bool = false,
+        unless: () -> Found? = { nil as Never? }, make: () -> W
+    ) -> Enqueued<WorkOperation<W>, Found> {
+        var made: W?
+        let enqueued = enqueue(
+            identifier, waiter: waiter, priority: priority, replacesFull: replacesFull, unless: unless,
+            make: {
+                let work = make()
+                made = work
+                return WorkOperation<W>(work.lastLeavePolicy, stop: work.stop)
+            }, prepare: { _ in })
+        if case .started(let operation, _) = enqueued, let work = made {
+            operation.lead(work, at: gate) { $1.begin(Completion($0)) }
+        }
+        return enqueued
+    }
+
+    /// `enqueue` of what is done in a task of its own. The value's type names the work.
+    /// - Parameter begin: calls `run`.
+    @inlinable
+    func enqueue<Value>(
+        _ identifier: Key, waiter: Waiter<Value>, priority: OperationPriority, unless: () -> Value?,
+        begin: @escaping @Sendable (WorkOperation<TaskWork<Value>>) -> Void
+    ) -> Enqueued<WorkOperation<TaskWork<Value>>, Value> {
+        let enqueued = enqueue(
+            identifier, waiter: waiter, priority: priority, unless: unless,
+            make: { WorkOperation<TaskWork<Value>>(.cancel, stop: nil) }, prepare: { _ in })
+        if case .started(let operation, _) = enqueued { operation.lead(begin, at: gate) { $1($0) } }
+        return enqueued
+    }
+
+    /// `enqueue` of work together with its dependencies. They are asked for only if a new operation is needed, after
+    /// the lock.
+    public func enqueue<W: Work>(
+        _ identifier: Key, waiter: Waiter<W.Value>?, priority: OperationPriority = .normal, task: OperationTask<W>
+    ) -> Enqueued<WorkOperation<W>, Never> {
+        let dependent = DependentWork<W>()
+        let enqueued = enqueue(
+            identifier, waiter: waiter, priority: priority, unless: { nil as Never? },
+            make: { WorkOperation<W>(.cancel, stop: dependent.stop) }, prepare: { task.addDependencies($0, dependent) })
+        if case .started(let operation, _) = enqueued { operation.lead(dependent, at: gate) { $1.begin($0) } }
+        return enqueued
     }
 
     /// `enqueue` for a caller on `queue`, where one waiter stands for all callers (see
@@ -99,42 +138,17 @@ extension OperationQueueManager {
         return carryOut(decision, priority: priority, in: shard)
     }
 
-    /// `enqueue` of an operation together with its dependencies. The dependencies are requested only if a new operation
-    /// is needed, after the lock.
-    @inlinable
-    public func enqueue<Op: SharedOperation>(
-        _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority = .normal, task: OperationTask<Op>
-    ) -> Enqueued<Op, Never> {
-        enqueue(
-            identifier, waiter: waiter, priority: priority, unless: { nil }, make: task.makeAlone,
-            prepare: task.addDependencies)
-    }
-
-    /// Starts an operation that is for its one waiter alone: no other caller finds or joins it, so it takes no place in
-    /// the table. It counts against the limit, waits for a slot, and is among `operations` like every other.
+    /// Starts an operation for its one caller, who is on the operation's home queue: no other caller finds or joins it,
+    /// so it takes no place in the table. It counts against the limit, waits for a slot, and is among `operations` like
+    /// every other.
     ///
     /// - Parameters:
     ///   - operation: a new operation, not yet started. Dropped if there is no room.
     ///   - group: the group by which `operations(inGroup:)` finds the operation.
     @inlinable
-    public func enqueueAlone<Op, Value>(
-        _ operation: Op, waiter: Waiter<Value>?, priority: OperationPriority = .normal, group: Int? = nil
-    ) -> Enqueued<Op, Never> where Op: CoalescibleOperation<Value> {
-        enqueueAlone(operation, priority: priority, group: group) { $0.seatAlone(waiter) }
-    }
-
-    /// Starts an operation for its one caller, who is on the operation's home queue.
-    @inlinable
-    public func enqueueAloneAtHome<Op, Value>(
+    public func enqueueAloneAtHome<Op: SharedOperation>(
         _ operation: Op, priority: OperationPriority = .normal, group: Int? = nil
-    ) -> Enqueued<Op, Never> where Op: CoalescibleOperation<Value> {
-        enqueueAlone(operation, priority: priority, group: group) { $0.joinAloneAtHome() ? SlotToken.home : nil }
-    }
-
-    @inlinable
-    func enqueueAlone<Op, Value>(
-        _ operation: Op, priority: OperationPriority, group: Int?, seat: (inout Audience<Value>) -> SlotToken?
-    ) -> Enqueued<Op, Never> where Op: CoalescibleOperation<Value> {
+    ) -> Enqueued<Op, Never> {
         guard gate.admit() else {
             shards[0].counters.refused.count()
             return .refused(.queueFull, by: nil)
@@ -148,7 +162,7 @@ extension OperationQueueManager {
             counters.refused.count()
             return .refused(.foreign, by: operation)
         }
-        guard let seat = operation.audience.withLock(seat) else {
+        guard operation.shared.audience.withLock({ $0.joinAloneAtHome() }) else {
             // Another holder of the operation cancelled it before this call, or delivered a value that no caller had
             // asked for.
             operation.cancel()
@@ -156,7 +170,6 @@ extension OperationQueueManager {
             counters.refused.count()
             return .refused(.finished, by: operation)
         }
-        let token = operation.token(for: seat)
         counters.started.count()
         if case .ready = adoption {
             gate.enterReady(operation, group: group)
@@ -164,7 +177,7 @@ extension OperationQueueManager {
             gate.enter(operation, group: group)
             operation.submit()
         }
-        return .started(operation, token)
+        return .started(operation, operation.shared.token(for: .home))
     }
 
     /// - Parameter prepare: called with a new operation, after the lock and before the operation may begin.
@@ -216,7 +229,7 @@ extension OperationQueueManager {
             }
             guard gate.admit() else { return .refused(.queueFull, nil) }
             let operation = make()
-            guard ObjectIdentifier(type(of: operation)) == name.kind, operation.shared.mayBeNamed(name.identifier),
+            guard operation.shared.mayBeNamed(name.identifier),
                 enrol(operation, in: shard, as: name, group: group?(name.identifier), priority: priority)
             else {
                 gate.withdraw()
@@ -272,24 +285,24 @@ extension OperationQueueManager {
     ///
     /// - Returns: `.started(operation, .none)`, or `.joined` with the operation that works for it. Either way, the
     ///   waiters of `operation` are called back, and leave `operation`, not the other one.
-    public func enqueue<Value>(
-        operation: CoalescibleOperation<Value>, priority: OperationPriority = .normal
-    ) -> Enqueued<CoalescibleOperation<Value>, Never> {
-        typealias Op = CoalescibleOperation<Value>
-        guard let given = operation.identifier, let identifier = given as? Key else {
+    public func enqueue<Op: SharedOperation>(
+        operation: Op, priority: OperationPriority = .normal
+    ) -> Enqueued<Op, Never> {
+        let shared = operation.shared
+        guard let given = shared.identifier, let identifier = given as? Key else {
             return .refused(.foreign, by: operation)
         }
-        let name = InFlightName(identifier, ObjectIdentifier(type(of: operation)))
+        let name = InFlightName(identifier, ObjectIdentifier(Op.self))
         let shard = shard(for: name.hash)
-        let decision: Decision<Op, Value, Never> = decide(
-            name, in: shard, priority: priority, unless: { nil },
-            join: { current, leads in leads ? .joined(.none) : current.absorb(operation) }, make: { operation })
+        let decision: Decision<Op, Op.Value, Never> = decide(
+            name, in: shard, priority: priority, unless: { nil as Never? },
+            join: { current, leads in leads ? .joined(.none) : current.shared.absorb(shared) }, make: { operation })
         switch decision {
         case .joined(let current, let token):
-            operation.follow(current, token: token)
+            shared.follow(current.shared, token: token)
         case .late(let current, let token, let value):
-            operation.follow(current, token: token)
-            operation.deliver(value)
+            shared.follow(current.shared, token: token)
+            shared.deliver(value)
         case .found, .started, .refused:
             break
         }

@@ -12,25 +12,15 @@ struct Enrolment: Sendable {
     @usableFromInline let counters: ShardCounters
     /// Removes the operation from its place; `nil` for an operation that no caller can find. Keeps the manager alive.
     @usableFromInline let forget: Forget?
-    /// A `Forget` for each alias of the operation.
-    @usableFromInline private(set) var forgetAliases: [Forget] = []
-    /// Whether the operation is in a table.
-    @usableFromInline private(set) var isFindable: Bool
 
     @inlinable
     init(gate: OperationGate, counters: ShardCounters, forget: Forget?) {
         self.gate = gate
         self.counters = counters
         self.forget = forget
-        isFindable = forget != nil
     }
 
-    mutating func addAlias(forget: @escaping Forget) {
-        forgetAliases.append(forget)
-        isFindable = true
-    }
-
-    /// Counts the operation's end and removes it from its places: from now on no caller finds it. Never under a lock.
+    /// Counts the operation's end and removes it from its place. Never under a lock.
     func forget(_ operation: AnyOperation, outcome: OperationError?) {
         switch outcome {
         case nil: counters.finished.count()
@@ -38,6 +28,5 @@ struct Enrolment: Sendable {
         case .released, .abandoned, .failed, .dependency: counters.failed.count()
         }
         forget?(operation)
-        for forget in forgetAliases { forget(operation) }
     }
 }

@@ -49,9 +49,8 @@ struct Lifecycle: Sendable {
 
     private var phase = Phase.pending
     private var isSubmitted = false
-    private var unmetDependencies = 0
+    private var unmetDependencies: Int32 = 0
 
-    enum Submission: Sendable { case ready, waitsForDependencies, ignored }
     enum Entered: Sendable { case none, retire, stopWorkAndRetire }
     enum Ending: Sendable { case ignored, retire, stopWorkAndRetire, leaveToStarter, leaveSourceAndRetire }
 
@@ -68,11 +67,11 @@ struct Lifecycle: Sendable {
         return becomeReady()
     }
 
-    /// Lets the operation run as soon as its dependencies are met.
-    mutating func submit() -> Submission {
-        guard case .pending = phase, !isSubmitted else { return .ignored }
+    /// Lets the operation run as soon as its dependencies are met. True if it is ready now.
+    mutating func submit() -> Bool {
+        guard case .pending = phase, !isSubmitted else { return false }
         isSubmitted = true
-        return becomeReady() ? .ready : .waitsForDependencies
+        return becomeReady()
     }
 
     /// `submit()` for an operation without unmet dependencies. False, and nothing changed, for an operation with some.

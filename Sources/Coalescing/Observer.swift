@@ -3,23 +3,6 @@
 /// Called once per phase, never under a lock, on `queue` or, without a queue, on the thread that made the change.
 /// Notices of one operation from different threads may overtake each other on the way; each carries its own phase.
 public struct OperationObserver: Sendable {
-    /// Phases, as a set of bits.
-    public struct Phases: OptionSet, Sendable {
-        public let rawValue: UInt8
-        public init(rawValue: UInt8) { self.rawValue = rawValue }
-
-        /// The single phases.
-        public static let ready = Phases(.ready)
-        public static let executing = Phases(.executing)
-        public static let finished = Phases(.finished)
-        public static let cancelled = Phases(.cancelled)
-        /// The end, with or without success.
-        public static let ended: Phases = [.finished, .cancelled]
-        public static let all: Phases = [.ready, .executing, .finished, .cancelled]
-
-        init(_ phase: OperationPhase) { self.init(rawValue: 1 << phase.rawValue) }
-    }
-
     /// One report to an observer.
     public struct Notice: Sendable {
         /// The operation, and the phase that it has reached.
@@ -29,24 +12,25 @@ public struct OperationObserver: Sendable {
         public let error: OperationError?
     }
 
-    let phases: Phases
+    /// One bit for each phase.
+    private let phases: UInt8
     let queue: (any CallbackQueue)?
     let notify: @Sendable (Notice) -> Void
 
     /// - Parameters:
-    ///   - phases: the phases to report.
+    ///   - phases: the phases to report; without any, all.
     ///   - queue: the queue on which `notify` is called. `nil`: the thread that causes the phase calls `notify`, which
     ///     then must not block.
     public init(
-        of phases: Phases = .all, on queue: (any CallbackQueue)? = nil, notify: @escaping @Sendable (Notice) -> Void
+        of phases: OperationPhase..., on queue: (any CallbackQueue)? = nil, notify: @escaping @Sendable (Notice) -> Void
     ) {
-        self.phases = phases
+        self.phases = phases.isEmpty ? .max : phases.reduce(0) { $0 | 1 << $1.rawValue }
         self.queue = queue
         self.notify = notify
     }
 
     func tell(_ notice: Notice) {
-        guard phases.contains(Phases(notice.phase)) else { return }
+        guard phases & 1 << notice.phase.rawValue != 0 else { return }
         if let queue {
             queue.enqueue { [notify] in notify(notice) }
         } else {

@@ -17,6 +17,15 @@ public enum OperationError: Error, Sendable {
         self = error as? OperationError ?? .failed(error)
     }
 
+    /// What an `async` caller catches: the error of the work as it was thrown, and cancellation as everywhere in Swift.
+    @usableFromInline var thrown: any Error {
+        switch self {
+        case .cancelled: CancellationError()
+        case .failed(let error): error
+        case .released, .abandoned, .dependency: self
+        }
+    }
+
     /// The fixed name, for logs and metric labels.
     public var name: StaticString {
         switch self {

@@ -1,10 +1,24 @@
+import Synchronization
+
 /// A manager's start gate and its lock. Begins the operations that the gate lets through.
 @usableFromInline
 final class OperationGate: Sendable {
     private let gate: Protected<StartGate<AnyOperation>>
 
+    /// Whether the number of waiting operations is limited. Most managers need no room made.
+    private let refuses: Atomic<Bool>
+
     init(_ gate: StartGate<AnyOperation>) {
         self.gate = Protected(gate)
+        refuses = Atomic(gate.maxQueued < .max)
+    }
+
+    var maxQueued: Int {
+        get { gate.withLock { $0.maxQueued } }
+        set {
+            refuses.store(newValue < .max, ordering: .relaxed)
+            gate.withLock { $0.maxQueued = newValue }
+        }
     }
 
     func read<Answer: Sendable>(_ question: (StartGate<AnyOperation>) -> Answer) -> Answer {
@@ -71,6 +85,11 @@ final class OperationGate: Sendable {
     /// Submits an operation whose dependencies are met.
     func operationIsReady(_ operation: AnyOperation) {
         beginNext { $0.submit(operation, priority: operation.priority) }
+    }
+
+    /// Lets others in for an operation that has ended, although it keeps its slot until `releaseSlot`.
+    func makeRoom(for operation: AnyOperation) {
+        if refuses.load(ordering: .relaxed) { gate.withLock { $0.makeRoom(for: operation) } }
     }
 
     /// Releases the slot of an operation that has ended and is no longer in any table.

@@ -10,10 +10,9 @@
 ///     case .refused(let reason, _): page.showBusy(reason)
 ///     }
 ///
-/// **Same work** means equal identifier and same class. The identifier is the one given to `enqueue`; an operation made
-/// with another identifier is refused as `.foreign`. The class is the type that `make` returns, as Swift infers it. If
-/// a closure returns now one subclass, now another, that type is their superclass, and the operations are refused as
-/// `.foreign` too.
+/// **Same work** means equal identifier and same type. The identifier is the one given to `enqueue`; an operation made
+/// with another identifier is refused as `.foreign`. The type is the one that `make` returns, as Swift infers it: if a
+/// closure returns now one subclass, now another, it is their superclass, and callers that name it join either.
 ///
 /// **Locks.** The table is split by the identifier's hash into shards with a lock each. The start gate has one more
 /// lock, taken only when an operation starts or ends, never when a caller joins. Order: shard → gate, shard →
@@ -26,45 +25,33 @@
 ///
 /// Operations in flight keep their manager alive, and the manager keeps them alive.
 public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
-    /// Limits and defaults of one manager.
-    public struct Settings: Sendable {
-        /// The maximum number of operations that run at the same time. Unlimited by default: operations hold no thread.
-        public var maxConcurrent = Int.max
-        /// The maximum number of further operations that wait to start, for a slot or for dependencies; unlimited by
-        /// default. Beyond this number `enqueue` starts no operation and returns `.refused(.queueFull, by: nil)`;
-        /// joining remains possible.
-        public var maxQueued = Int.max
-        /// Every `agingInterval`-th grant goes to the operation that has waited longest, not to the one with the
-        /// highest priority: by default one slot in eight is for unimportant work.
-        public var agingInterval = 8
-        /// The number of shards, rounded up to a power of two. Several times the number of threads makes contention
-        /// rare.
-        public var shards = 64
-        /// The group of an identifier, by which `operations(inGroup:)` finds related operations: a hash of the common
-        /// part of their identifiers, for example of the user whose many pictures are each work of their own. Called
-        /// under a lock.
-        public var group: (@Sendable (Key) -> Int)?
-        /// Called for every operation of this manager.
-        public var observers: [OperationObserver] = []
-
-        public init() {}
-    }
-
     @usableFromInline let shards: [InFlightShard<Key>]
     @usableFromInline let gate: OperationGate
     @usableFromInline let observers: [OperationObserver]
     @usableFromInline let group: (@Sendable (Key) -> Int)?
 
-    /// Makes a manager with nothing in flight. Meant to be injected, never to be a global.
-    public init(settings: Settings = Settings()) {
-        let bits = (max(1, settings.shards) - 1).bitWidth - (max(1, settings.shards) - 1).leadingZeroBitCount
-        shards = (0..<(1 << min(bits, 16))).map { _ in InFlightShard() }
+    /// Makes a manager with nothing in flight.
+    /// - Parameters:
+    ///   - maxConcurrent: see `maxConcurrent`.
+    ///   - maxQueued: see `maxQueued`.
+    ///   - agingInterval: every so many grants, one goes to the operation that has waited longest, not to the one with
+    ///     the highest priority: by default one slot in eight is for unimportant work.
+    ///   - shards: the number of shards, rounded up to a power of two. Several times the number of threads makes
+    ///     contention rare.
+    ///   - group: the group of an identifier, by which `operations(inGroup:)` finds related operations: a hash of the
+    ///     common part of their identifiers, for example of the user whose many pictures are each work of their own.
+    ///     Called under a lock.
+    ///   - observers: called for every operation of this manager.
+    public init(
+        maxConcurrent: Int = .max, maxQueued: Int = .max, agingInterval: Int = 8, shards: Int = 64,
+        group: (@Sendable (Key) -> Int)? = nil, observers: [OperationObserver] = []
+    ) {
+        let bits = (max(1, shards) - 1).bitWidth - (max(1, shards) - 1).leadingZeroBitCount
+        self.shards = (0..<(1 << min(bits, 16))).map { _ in InFlightShard() }
         gate = OperationGate(
-            StartGate(
-                maxConcurrent: settings.maxConcurrent, maxQueued: settings.maxQueued,
-                agingInterval: settings.agingInterval))
-        observers = settings.observers
-        group = settings.group
+            StartGate(maxConcurrent: maxConcurrent, maxQueued: maxQueued, agingInterval: agingInterval))
+        self.observers = observers
+        self.group = group
     }
 
     @inlinable
@@ -81,7 +68,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
 
     // MARK: Reading the manager's state
 
-    /// The operation in flight under `identifier`, if there is one of exactly this class.
+    /// The operation in flight under `identifier` that was enqueued as one of this class.
     @inlinable
     public func operation<Op: AnyOperation>(for identifier: Key, as kind: Op.Type = Op.self) -> Op? {
         let name = InFlightName(identifier, ObjectIdentifier(kind))
@@ -97,7 +84,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         gate.read { $0.members }
     }
 
-    /// All operations in flight with an identifier, or an alias, of this group (`Settings.group`); an operation may
+    /// All operations in flight with an identifier, or an alias, of this group (see `init`); an operation may
     /// occur twice. Takes time in proportion to their number, however many other operations there are. Any thread.
     public func operations(inGroup group: Int) -> [AnyOperation] {
         gate.read { $0.members(inGroup: group) }
@@ -130,18 +117,19 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         gate.beginNext { $0.isPaused = false }
     }
 
-    /// The maximum number of operations that run at the same time. May change at any time; lowering the limit stops no
-    /// running operation.
+    /// The maximum number of operations that run at the same time. Unlimited by default: operations hold no thread. May
+    /// change at any time; lowering the limit stops no running operation.
     public var maxConcurrent: Int {
         get { gate.read { $0.maxConcurrent } }
         set { gate.beginNext { $0.maxConcurrent = newValue } }
     }
 
-    /// The maximum number of further operations that wait to start. May change at any time; lowering the limit removes
-    /// no waiting operation.
+    /// The maximum number of further operations that wait to start, for a slot or for dependencies; unlimited by default.
+    /// Beyond it, `enqueue` starts no operation and returns `.refused(.queueFull, by: nil)`; joining remains possible.
+    /// May change at any time; lowering the limit removes no waiting operation.
     public var maxQueued: Int {
-        get { gate.read { $0.maxQueued } }
-        set { gate.change { $0.maxQueued = newValue } }
+        get { gate.maxQueued }
+        set { gate.maxQueued = newValue }
     }
 
     // MARK: Admission
@@ -167,13 +155,13 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     /// Makes `operation`, which is in flight here, findable under a second identifier too, until it ends.
     ///
     /// - Returns: false if it has ended or is not of this manager, or if another operation that still accepts waiters
-    ///   has that identifier. In the last case it is found by the identifier's group (`Settings.group`) all the same,
+    ///   has that identifier. In the last case it is found by the identifier's group (see `init`) all the same,
     ///   unless it has ended.
     @discardableResult
     @inlinable
-    public func addAlias<Value>(_ operation: CoalescibleOperation<Value>, for identifier: Key) -> Bool {
+    public func addAlias<Op: SharedOperation>(_ operation: Op, for identifier: Key) -> Bool {
         guard operation.isEnrolled(in: gate) else { return false }
-        let name = InFlightName(identifier, ObjectIdentifier(type(of: operation)))
+        let name = InFlightName(identifier, ObjectIdentifier(Op.self))
         let shard = shard(for: name.hash)
         // The group comes first: an operation that is found by its alias must also be found by the alias's group.
         let membership = group.flatMap { gate.addMembership(of: operation, in: $0(identifier)) }

@@ -1,52 +1,93 @@
-/// A recipe: an operation together with its dependencies. Resolve → connect → fetch are three operations, each reusable
-/// alone; the task for the last one knows how to get the one before it.
+/// A recipe: work together with what it depends on. Resolve → connect → fetch are three pieces of work, each shared on
+/// its own; the task for the last one knows how to get the one before it, and makes its work of the value that it gets.
 ///
-///     let connect = OperationTask { ConnectOperation(host) }
-///         .after { resolvers.enqueue(host, waiter: nil, make: { ResolveOperation(host) }).operation }
+///     let connect = OperationTask(after: { resolvers.enqueue(host, waiter: nil) { Resolve(host) } }) { addresses in
+///         Connect(to: addresses)
+///     }
+///     let enqueued = connections.enqueue(host, waiter: waiter, task: connect)
 ///
-/// A dependency is the operation that its closure returns: usually from another manager's `enqueue`, so that
-/// dependencies coalesce too. The closure is called each time the task makes an operation, never under a lock, so it
-/// may call any manager.
-public struct OperationTask<Op: AnyOperation>: Sendable {
-    @usableFromInline let makeAlone: @Sendable () -> Op
-    private var dependencies: [Dependency] = []
+/// The dependencies are what the first closure asks for: one `enqueue` or, as a tuple, several, of any managers, so
+/// dependencies are shared too. The closure is called only if a new operation is needed, never under a lock. The work
+/// takes no slot while it waits.
+///
+/// A dependency that fails, is cancelled or is refused is passed on as `OperationError.dependency`, and the work is never
+/// made; a task made with `afterEnd:` gets results instead, and decides itself. Two tasks that wait for each other both
+/// end with `.dependency`.
+public struct OperationTask<W: Work>: Sendable {
+    let addDependencies: @Sendable (WorkOperation<W>, DependentWork<W>) -> Void
 
-    private struct Dependency: Sendable {
-        let rule: DependencyRule
-        let operation: @Sendable () -> AnyOperation?
-    }
-
-    /// - Parameter make: returns a new operation with each call, since an operation runs once.
-    public init(_ make: @escaping @Sendable () -> Op) {
-        makeAlone = make
-    }
-
-    /// This task with one more dependency. If `dependency` returns `nil`, there is no such operation (its queue was
-    /// full, say): the dependent operation then ends with `.dependency(.cancelled)`, or does not wait for it if the
-    /// rule is `.end`.
-    public func after(
-        rule: DependencyRule = .success, _ dependency: @escaping @Sendable () -> AnyOperation?
-    ) -> OperationTask {
-        var task = self
-        task.dependencies.append(Dependency(rule: rule, operation: dependency))
-        return task
-    }
-
-    /// A new operation that waits for its dependencies. Start it or give it to a manager.
-    public func make() -> Op {
-        let operation = makeAlone()
-        addDependencies(operation)
-        return operation
-    }
-
-    @usableFromInline
-    func addDependencies(_ operation: Op) {
-        for dependency in dependencies {
-            if let other = dependency.operation() {
-                operation.addDependency(other, rule: dependency.rule)
-            } else if dependency.rule == .success {
-                operation.endFromOutside(with: .dependency(.cancelled))
-            }
+    /// Work that depends on the success of others.
+    /// - Parameter make: makes the work of the values, in the order of the dependencies.
+    public init<each Op: SharedOperation>(
+        after dependencies: @escaping @Sendable () -> (repeat Enqueued<each Op, Never>),
+        make: @escaping @Sendable (repeat (each Op).Value) -> W
+    ) {
+        self.init(rule: .success, dependencies) { (results: repeat Result<(each Op).Value, OperationError>) in
+            try make(repeat (each results).get())
         }
+    }
+
+    /// Work that begins when others have ended, whether they have a value or not.
+    /// - Parameter make: makes the work of the results, in the order of the dependencies.
+    public init<each Op: SharedOperation>(
+        afterEnd dependencies: @escaping @Sendable () -> (repeat Enqueued<each Op, Never>),
+        make: @escaping @Sendable (repeat Result<(each Op).Value, OperationError>) -> W
+    ) {
+        self.init(rule: .end, dependencies, make: make)
+    }
+
+    private init<each Op: SharedOperation>(
+        rule: DependencyRule, _ dependencies: @escaping @Sendable () -> (repeat Enqueued<each Op, Never>),
+        make: @escaping @Sendable (repeat Result<(each Op).Value, OperationError>) throws -> W
+    ) {
+        addDependencies = { operation, work in
+            let asked = dependencies()
+            work.makeLater { try? make(repeat (each asked).end) }
+            repeat operation.wait(for: each asked, rule: rule)
+        }
+    }
+}
+
+/// Work that is made when its dependencies have ended.
+final class DependentWork<W: Work>: Sendable {
+    private struct State: Sendable {
+        var make: (@Sendable () -> W?)?
+        var work: W?
+    }
+
+    private let state = Protected(State())
+
+    func makeLater(_ make: @escaping @Sendable () -> W?) { state.withLock { $0.make = make } }
+
+    func begin(_ operation: WorkOperation<W>) {
+        let make = state.withLock { $0.make.take() }
+        guard let work = make?() else { return _ = operation.finish() }
+        state.withLock { $0.work = work }
+        operation.lastLeavePolicy = work.lastLeavePolicy
+        work.begin(Completion(operation))
+    }
+
+    func stop() { state.withLock { $0.work }?.stop() }
+}
+
+extension WorkOperation {
+    /// Adds what was asked for as a dependency. If there is none, or if it waits for this very operation, this one ends.
+    func wait<Op: SharedOperation>(for asked: Enqueued<Op, Never>, rule: DependencyRule) {
+        if let operation = asked.operation {
+            if !addDependency(operation, rule: rule) { endFromOutside(with: .dependency(.abandoned)) }
+        } else if case .refused(let refusal, _) = asked, rule == .success {
+            endFromOutside(with: .dependency(.failed(refusal)))
+        }
+    }
+}
+
+extension Enqueued where Op: SharedOperation, Found == Never {
+    /// How the operation ended, for one that depends on it.
+    var end: Result<Op.Value, OperationError> {
+        if case .refused(let refusal, _) = self { return .failure(.failed(refusal)) }
+        guard let operation, operation.error == nil, let value = operation.shared.value else {
+            return .failure(operation?.error ?? .abandoned)
+        }
+        return .success(value)
     }
 }

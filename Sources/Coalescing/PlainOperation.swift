@@ -1,22 +1,21 @@
 /// Work that is never shared. It goes through the same manager, so that the limit and the priorities cover it too.
-@ThreadSafe
-open class PlainOperation: AnyOperation {
-    private nonisolated let work: (@Sendable (PlainOperation) -> Void)?
+open class PlainOperation: AnyOperation, @unchecked Sendable {
+    private let work: (@Sendable (PlainOperation) -> Void)?
 
     /// - Parameter work: called by `execute()`, unless a subclass overrides that method. `work`, or the code that it
     ///   starts, calls `finish`.
-    public nonisolated init(_ work: (@Sendable (PlainOperation) -> Void)? = nil) {
+    public init(_ work: (@Sendable (PlainOperation) -> Void)? = nil) {
         self.work = work
         super.init()
     }
 
-    nonisolated open override func execute() {
+    open override func execute() {
         work?(self)
     }
 
     /// Ends the operation: with success, or with `error`. False if it had ended already.
     @discardableResult
-    public nonisolated final func finish(_ error: (any Error)? = nil) -> Bool {
+    public final func finish(_ error: (any Error)? = nil) -> Bool {
         end(error.map { OperationError($0) }, by: .work) { .none }
     }
 }

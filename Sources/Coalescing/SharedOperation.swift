@@ -7,11 +7,11 @@ public protocol SharedOperation<Value>: AnyOperation {
     associatedtype Value: Sendable
 
     /// This operation, as the class it inherits from.
-    nonisolated var shared: CoalescibleOperation<Value> { get }
+    var shared: CoalescibleOperation<Value> { get }
 }
 
 extension CoalescibleOperation: SharedOperation {
     /// This operation.
     @inlinable
-    public nonisolated final var shared: CoalescibleOperation<Value> { self }
+    public final var shared: CoalescibleOperation<Value> { self }
 }

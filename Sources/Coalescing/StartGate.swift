@@ -6,14 +6,17 @@
 /// share of the slots and never starves.
 struct StartGate<Member: GateMember>: Sendable {
     /// ```
-    /// (admit) ─enter→ pending ─submit→ waiting ─next→ running ─leave→ (gone)
-    ///                    └───────────────┴──────────leave─────────────┘
+    /// (admit) ─enter→ pending ─submit→ waiting ─next→ running ─makeRoom→ leaving ─leave→ (gone)
+    ///                    │               │               └──────────leave────────────────┘
+    ///                    └───────────────┴──────────leave, makeRoom──────────────────────┘
     /// ```
     private enum Phase: Sendable {
         /// Waits for its dependencies.
         case pending
         case waiting(OperationPriority, SlotToken)
         case running
+        /// Has ended, and holds its slot until those who are told of it have been told.
+        case leaving
     }
 
     private struct Record: Sendable {
@@ -32,6 +35,8 @@ struct StartGate<Member: GateMember>: Sendable {
 
     /// The number of running members.
     private(set) var running = 0
+    /// The number of running members that are leaving.
+    private var leaving = 0
     /// The number of members that were admitted and do not run yet: about to enter, pending or waiting.
     private(set) var queued = 0
 
@@ -59,7 +64,7 @@ struct StartGate<Member: GateMember>: Sendable {
 
     /// Makes room for one more member. False if all slots are taken and the maximum number of members waits.
     mutating func admit() -> Bool {
-        let room = isPaused ? 0 : max(0, maxConcurrent - running)
+        let room = isPaused ? 0 : max(0, maxConcurrent - running + leaving)
         guard queued < room || queued - room < maxQueued else { return false }
         queued += 1
         return true
@@ -143,6 +148,19 @@ struct StartGate<Member: GateMember>: Sendable {
 
     mutating func endMembership(_ token: SlotToken) { _ = memberships.remove(token) }
 
+    /// The member has ended: the room that it takes is free for others, its slot not yet. Without a slot it leaves.
+    mutating func makeRoom(for member: Member) {
+        switch records[member.record]?.phase {
+        case .pending, .waiting:
+            leave(member)
+        case .running:
+            records.update(member.record) { $0.phase = .leaving }
+            leaving += 1
+        case .leaving, nil:
+            break
+        }
+    }
+
     /// The member has ended, in any phase.
     mutating func leave(_ member: Member) {
         switch records.remove(member.record)?.phase {
@@ -153,6 +171,9 @@ struct StartGate<Member: GateMember>: Sendable {
             _ = lanes[Int(priority.rawValue)].remove(token)
         case .running:
             running -= 1
+        case .leaving:
+            running -= 1
+            leaving -= 1
         case nil:
             break
         }

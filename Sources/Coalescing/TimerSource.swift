@@ -19,7 +19,7 @@ public struct TaskTimers: TimerSource {
 
     /// Calls `fire` on a task of its own, not before `delay`.
     public func schedule(after delay: Duration, _ fire: @escaping @Sendable () -> Void) {
-        Task {
+        Task.detached {
             try? await Task.sleep(for: delay)
             fire()
         }

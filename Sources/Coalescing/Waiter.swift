@@ -1,20 +1,19 @@
 /// A waiter for an operation's value: the queue to call back on, the handler to call, and the values that it accepts.
 public struct Waiter<Value: Sendable>: Sendable {
-    /// Called exactly once, on `queue`, with the value or the reason that there is none; never if `leave` returned
-    /// true.
-    public typealias Handler = @Sendable (Result<Value, OperationError>) -> Void
-
     @usableFromInline let queue: any CallbackQueue
     @usableFromInline let accepts: (@Sendable (Value) -> Bool)?
-    @usableFromInline let handler: Handler
+    @usableFromInline let handler: @Sendable (Result<Value, OperationError>) -> Void
 
     /// - Parameters:
     ///   - queue: the queue on which the handler is called.
     ///   - accepts: whether a value may serve this waiter; `nil` accepts every value. Called under the operation's
     ///     lock: it must be quick and pure, and must not call this library.
+    ///   - handler: called exactly once, on `queue`, with the value or the reason that there is none; never if the
+    ///     waiter was refused, or if `leave` returned true.
     @inlinable
     public init(
-        on queue: any CallbackQueue, accepts: (@Sendable (Value) -> Bool)? = nil, handler: @escaping Handler
+        on queue: any CallbackQueue, accepts: (@Sendable (Value) -> Bool)? = nil,
+        handler: @escaping @Sendable (Result<Value, OperationError>) -> Void
     ) {
         self.queue = queue
         self.accepts = accepts

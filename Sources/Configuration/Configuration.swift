@@ -30,13 +30,13 @@ package enum Configuration {
         var settings = Settings()
         if let root = document.root { reader.read(root, as: KeyTable.all, into: &settings, called: "the file") }
         settings.statesMaxConnections = document.states("max-connections", in: "clients")
-        reader.checkUpstreams(of: settings)
         reader.checkKeyFields(of: settings)
         // Checked before the flags apply: a flag for less memory is not a mistake of the file. It only lowers the size
         // up to which responses are stored.
         reader.checkStorage(of: settings, in: document.root)
         let (wrong, unknown) = variables.apply(to: &settings)
         settings = settings.overridden(by: flags)
+        reader.checkUpstreams(of: settings, in: document.root)
         reader.checkRoutes(of: settings, in: document.root)
         reader.checkUse(of: settings, in: document.root)
         reader.checkListeners(of: settings, in: document.root)

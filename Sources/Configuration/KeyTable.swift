@@ -2,7 +2,7 @@ import Admin
 import Bytes
 import HTTPSemantics
 import Libevent
-import Proxy
+import Routing
 import Storage
 import Telemetry
 import Upstream
@@ -65,16 +65,17 @@ enum KeyTable {
             How long the new program may take, after SIGUSR2, until it accepts clients; then it is ended, and the \
             old one goes on.
             """),
-        Key("clients", "Limits for client connections and requests.", clients),
-        Key("forwarding", "What is added to forwarded messages, and which request fields are forwarded.", forwarding),
+        Key("clients", "Limits for client connections and requests.", ClientKeys.clients),
+        Key(
+            "forwarding", "What is added to forwarded messages, and which request fields are forwarded.",
+            ClientKeys.forwarding),
         Key("coalescing", "When concurrent requests share one fetch.", coalescing),
         Key("caching", "What is stored, and for how long if the response does not say.", caching),
         Key("storage", isReadAtStart: true, "Size of the in-memory cache.", storage),
         Key(
             "upstreams", \.upstreams,
             .groups(
-                "an upstream", from: UpstreamSettings(name: "", servers: []), UpstreamKeys.all, atLeast: 1,
-                named: \.name),
+                "an upstream", from: UpstreamSettings(name: "", servers: []), UpstreamKeys.all, named: \.name),
             "Origins. Requests that match no route go to the first one."),
         Key(
             "routes", \.proxy.routes, .groups("a route", from: RouteSettings(upstream: ""), RouteKeys.all),

@@ -1,6 +1,6 @@
 import Admin
 package import Libevent
-import Proxy
+import Routing
 import Storage
 package import Telemetry
 package import Upstream

@@ -1,6 +1,6 @@
 import Bytes
 import HTTPSemantics
-import Proxy
+import Routing
 import Storage
 import Telemetry
 import Upstream
@@ -235,8 +235,17 @@ struct Reader {
         }
     }
 
-    /// Every upstream that a route names must exist.
-    mutating func checkUpstreams(of settings: Settings) {
+    /// There must be an upstream, in the file or by a flag, and every upstream that a route names must exist. The
+    /// installed file has an empty list.
+    mutating func checkUpstreams(of settings: Settings, in root: Node?) {
+        guard !settings.upstreams.isEmpty else {
+            // A list whose items all have mistakes is not empty; those are noted already.
+            guard let node = root?["upstreams"], node.elements.isEmpty else { return }
+            return note(
+                node.position,
+                "`upstreams` is empty; name the servers to forward to, such as `[{name: app, servers: [http://127.0.0.1:9000]}]`"
+            )
+        }
         // Keep one of each name, though a mistake may have given it to two upstreams.
         var known: Set<String> = []
         let names = settings.upstreams.map(\.name).filter { known.insert($0).inserted }

@@ -1,4 +1,4 @@
-import Proxy
+import Routing
 
 /// An index of routes by host and by the segments of their paths. It finds the first route that covers another one
 /// (`RouteSettings.covers`) without comparing with all of them.

@@ -1,8 +1,7 @@
 import Bytes
 package import Libevent
-package import Proxy
+package import Routing
 package import Telemetry
-package import Upstream
 
 /// Addresses, URLs, and names that occur in messages.
 extension ScalarSyntax where Value == SocketAddress {
@@ -40,61 +39,6 @@ extension ScalarSyntax where Value == TrustedProxy {
     }
 }
 
-extension ScalarSyntax where Value == UpstreamServer {
-    /// A server of an upstream: `http://host:port`, or `unix:/path`.
-    package static var server: ScalarSyntax<UpstreamServer> {
-        ScalarSyntax("a URL such as `http://127.0.0.1:9000`, or `unix:/path`", write: { "\($0)" }) { text in
-            if text.hasPrefix("unix:") { return socket(text) }
-            if text.lowercased().hasPrefix("https://") {
-                return .refused(
-                    "TLS to upstreams is not supported; use `http://`, through a tunnel if the network is not trusted")
-            }
-            guard text.lowercased().hasPrefix("http://") else { return .malformed }
-            var authority = text.dropFirst(7)
-            // nginx writes Unix sockets this way.
-            guard !authority.hasPrefix("unix:/") else {
-                return .refused("write a Unix socket without `http://`: `unix:/path`")
-            }
-            if authority.hasSuffix("/") { authority.removeLast() }
-            guard !authority.contains(where: { "/?#".contains($0) }) else {
-                return .refused("a server takes no path, since requests keep theirs; remove everything after the port")
-            }
-            guard !authority.contains("@") else {
-                return .refused("a server takes no user name or password; remove them")
-            }
-            guard let (host, port) = split(authority) else { return .malformed }
-            return .value(port.map { UpstreamServer(host: host, port: $0) } ?? UpstreamServer(host: host))
-        }
-    }
-
-    private static func socket(_ text: String) -> Parsed {
-        // A line feed in the path would end a line of the log.
-        let isText = !text.unicodeScalars.contains { $0.value < 0x20 || $0.value == 0x7F || $0 == "\u{FFFD}" }
-        guard isText, let address = try? SocketAddress(parsing: text), case .unix(let path) = address,
-            path.hasPrefix("/"), path != "/"
-        else {
-            return .refused(
-                "the path of a Unix socket begins with `/`, has at most \(SocketAddress.longestPath) bytes, no control characters, "
-                    + "and is UTF-8; give one such as `unix:/run/app.sock`")
-        }
-        return .value(.unix(path: path))
-    }
-
-    /// Splits an authority into host and port (RFC 3986 §3.2). Port 0 is valid only for listening.
-    fileprivate static func split(_ authority: Substring) -> (host: String, port: UInt16?)? {
-        var hostEnd = authority.lastIndex(of: ":") ?? authority.endIndex
-        if let bracket = authority.lastIndex(of: "]") {
-            hostEnd = authority.index(after: bracket)
-            guard hostEnd == authority.endIndex || authority[hostEnd] == ":" else { return nil }
-        }
-        guard let host = hostName(authority[..<hostEnd]) else { return nil }
-        guard hostEnd != authority.endIndex else { return (host, nil) }
-        let digits = authority[authority.index(after: hostEnd)...]
-        guard isDigits(digits), let port = UInt16(digits), port > 0 else { return nil }
-        return (host, port)
-    }
-}
-
 extension ScalarSyntax where Value == AccessLogTarget {
     /// The access log's target: `off`, `stdout` or a path.
     package static var accessLogTarget: ScalarSyntax<AccessLogTarget> {
@@ -123,21 +67,14 @@ extension ScalarSyntax where Value == AccessLogTarget {
 }
 
 extension ScalarSyntax where Value == AccessLogFormat {
-    static var format: Self {
-        let names = AccessLogFormat.allCases.map { "\($0.name)" }
-        return ScalarSyntax(
-            "one of these words", range: names.joined(separator: ", "), words: names, write: { "\($0.name)" }
-        ) { text in
-            AccessLogFormat.allCases.first { "\($0.name)" == text }.map { .value($0) } ?? .malformed
-        }
-    }
+    static var format: Self { oneOf(AccessLogFormat.allCases.map { ("\($0.name)", $0) }) }
 }
 
 extension ScalarSyntax where Value == String {
     /// A token (RFC 9110 §5.6.2), unchanged.
     static var token: Self {
         ScalarSyntax("a word of letters, digits and hyphens", write: { $0 }) { text in
-            isToken(text) ? .value(text) : .malformed
+            HostSyntax.isToken(text) ? .value(text) : .malformed
         }
     }
 
@@ -148,7 +85,7 @@ extension ScalarSyntax where Value == String {
             guard ScalarSyntax<Bool>.flag.parse(text).isMalformed else {
                 return .refused("give a name such as `coalesced`, or `off`")
             }
-            return isToken(text) ? .value(text) : .malformed
+            return HostSyntax.isToken(text) ? .value(text) : .malformed
         }
     }
 
@@ -156,7 +93,7 @@ extension ScalarSyntax where Value == String {
     static var cookieName: Self {
         ScalarSyntax("the name of a cookie such as `theme`", write: { $0 }) { text in
             if text.contains("*") { return .refused(pattern) }
-            return isToken(text) ? .value(text) : .malformed
+            return HostSyntax.isToken(text) ? .value(text) : .malformed
         }
     }
 
@@ -168,14 +105,14 @@ extension ScalarSyntax where Value == String {
     static var fieldName: Self {
         ScalarSyntax("the name of a header field such as `accept-language`", write: { $0 }) { text in
             if text.contains("*") { return .refused(pattern) }
-            return isToken(text) ? .value(text.lowercased()) : .malformed
+            return HostSyntax.isToken(text) ? .value(text.lowercased()) : .malformed
         }
     }
 
     /// The value of `Host`: a host, and a port if it is not the scheme's default (RFC 9110 §7.2).
     static var authority: Self {
         ScalarSyntax("a host such as `www.example.com` or `www.example.com:8080`", write: { $0 }) { text in
-            guard let (host, port) = ScalarSyntax<UpstreamServer>.split(text[...]) else { return .malformed }
+            guard let (host, port) = HostSyntax.authority(text[...]) else { return .malformed }
             let name = host.contains(":") ? "[\(host)]" : host
             return .value(port.map { $0 == 80 ? name : "\(name):\($0)" } ?? name)
         }
@@ -208,7 +145,7 @@ extension ScalarSyntax where Value == HostPattern {
     static var host: Self {
         ScalarSyntax("a host such as `www.example.com`, or `*.example.com`, without a port", write: \.text) { text in
             let isWildcard = text.hasPrefix("*.")
-            guard let name = hostName(isWildcard ? text.dropFirst(2) : text[...]) else { return .malformed }
+            guard let name = HostSyntax.host(isWildcard ? text.dropFirst(2) : text[...]) else { return .malformed }
             guard name.contains(":") || IPv4Address(name) != nil else {
                 return .value(HostPattern(isWildcard ? "*.\(name)" : name))
             }
@@ -216,27 +153,3 @@ extension ScalarSyntax where Value == HostPattern {
         }
     }
 }
-
-private func isToken(_ text: String) -> Bool { !text.isEmpty && text.utf8.allSatisfy(\.isToken) }
-
-/// A registered name, an IPv4 address, or an IPv6 address in brackets (which are removed), in lower case.
-private func hostName(_ text: Substring) -> String? {
-    if text.hasPrefix("["), text.hasSuffix("]") {
-        let address = String(text.dropFirst().dropLast())
-        return IPv6Address(address) != nil ? address.lowercased() : nil
-    }
-    guard text.utf8.count <= longestHost, isToken(String(text)), !text.contains(where: { "!#$%&'*+^`|~".contains($0) })
-    else { return nil }
-    var labels = text.split(separator: ".", omittingEmptySubsequences: false)
-    // Remove the empty label of the root.
-    if labels.count > 1, labels.last?.isEmpty == true { labels.removeLast() }
-    guard let last = labels.last,
-        labels.allSatisfy({ 1...longestLabel ~= $0.utf8.count && !$0.hasPrefix("-") && !$0.hasSuffix("-") })
-    else { return nil }
-    // No top-level domain is a number: such a host is meant to be an address (RFC 3696 §2).
-    guard !isDigits(last) || IPv4Address(String(text)) != nil else { return nil }
-    return text.lowercased()
-}
-
-/// Limits of RFC 1035 §2.3.4, in bytes.
-private let (longestHost, longestLabel) = (253, 63)

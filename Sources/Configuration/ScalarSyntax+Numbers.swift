@@ -24,35 +24,21 @@ extension ScalarSyntax where Value == Int {
         let form = "a size such as \(examples([64 << 10, 256 << 20], in: range, as: sizeText))"
         let allowed = "\(sizeText(range.lowerBound)) to \(sizeText(range.upperBound))"
         return ScalarSyntax(form, range: allowed, write: sizeText) { text in
-            guard let (number, unit) = split(text) else { return .malformed }
+            guard let quantity = Quantity(text) else { return .malformed }
             // A bare number means bytes, and `64kib` can only mean `64KiB`.
-            let name = unit.isEmpty ? "b" : unit.lowercased()
-            guard let factor = sizeUnits.first(where: { $0.name.lowercased() == name })?.bytes else {
-                return unknownUnit(unit, among: sizeUnits.map(\.name)).map {
-                    .refused("\($0); give \(form) (\(allowed))")
-                }
-                    ?? .malformed
+            let name = quantity.unit.isEmpty ? "b" : quantity.unit.lowercased()
+            guard let factor = Units.ofSizes.list.first(where: { $0.name.lowercased() == name })?.factor else {
+                return quantity.withUnknownUnit(among: .ofSizes, instead: "\(form) (\(allowed))")
             }
-            if unit.isEmpty, number < range.lowerBound {
+            if quantity.unit.isEmpty, quantity.number < range.lowerBound {
                 return .refused(
-                    "\(number) bytes are out of range, and the unit may be missing; give \(form) (\(allowed))")
+                    "\(quantity.number) bytes are out of range, and the unit may be missing; give \(form) (\(allowed))")
             }
-            return ranged(scaled(number, by: factor), in: range)
+            return ranged(quantity.times(factor), in: range)
         }
     }
 
-    /// From the largest to the smallest: the first unit that divides a value gives the shortest text.
-    private static var sizeUnits: [(name: String, bytes: Int)] {
-        [
-            ("TiB", 1 << 40), ("GiB", 1 << 30), ("MiB", 1 << 20), ("KiB", 1 << 10),
-            ("TB", 1_000_000_000_000), ("GB", 1_000_000_000), ("MB", 1_000_000), ("KB", 1_000), ("B", 1),
-        ]
-    }
-
-    @Sendable private static func sizeText(_ bytes: Int) -> String {
-        let unit = sizeUnits.first { bytes >= $0.bytes && bytes % $0.bytes == 0 } ?? ("B", 1)
-        return "\(bytes / unit.bytes)\(unit.name)"
-    }
+    @Sendable private static func sizeText(_ bytes: Int) -> String { Units.ofSizes.text(of: bytes) }
 }
 
 extension ScalarSyntax where Value == Duration {
@@ -62,26 +48,17 @@ extension ScalarSyntax where Value == Duration {
             "a duration such as \(examples([.milliseconds(500), .seconds(30), .seconds(300)], in: range, as: durationText))"
         let allowed = "\(durationText(range.lowerBound)) to \(durationText(range.upperBound))"
         return ScalarSyntax(form, range: allowed, write: durationText) { text in
-            guard let (number, unit) = split(text) else { return .malformed }
-            guard let factor = durationUnits.first(where: { $0.name == unit })?.milliseconds else {
-                return unknownUnit(unit, among: durationUnits.map(\.name)).map {
-                    .refused("\($0); give \(form) (\(allowed))")
-                } ?? .malformed
+            guard let quantity = Quantity(text) else { return .malformed }
+            guard let factor = Units.ofDurations.list.first(where: { $0.name == quantity.unit })?.factor else {
+                return quantity.withUnknownUnit(among: .ofDurations, instead: "\(form) (\(allowed))")
             }
-            let duration = Duration.milliseconds(scaled(number, by: factor))
+            let duration = Duration.milliseconds(quantity.times(factor))
             return range.contains(duration) ? .value(duration) : .outOfRange
         }
     }
 
-    private static var durationUnits: [(name: String, milliseconds: Int)] {
-        [("d", 86_400_000), ("h", 3_600_000), ("m", 60_000), ("s", 1_000), ("ms", 1)]
-    }
-
     @Sendable private static func durationText(_ duration: Duration) -> String {
-        let milliseconds = Int(duration / .milliseconds(1))
-        guard milliseconds > 0 else { return "0s" }
-        let unit = durationUnits.first { milliseconds % $0.milliseconds == 0 } ?? ("ms", 1)
-        return "\(milliseconds / unit.milliseconds)\(unit.name)"
+        duration < .milliseconds(1) ? "0s" : Units.ofDurations.text(of: Int(duration / .milliseconds(1)))
     }
 }
 
@@ -110,14 +87,9 @@ extension ScalarSyntax where Value == UInt32 {
     }
 }
 
-extension ScalarSyntax where Value: RawRepresentable & CaseIterable, Value.RawValue == String {
+extension ScalarSyntax where Value: RawRepresentable & CaseIterable & Equatable, Value.RawValue == String {
     /// One of the raw values.
-    static var word: Self {
-        let words = Value.allCases.map(\.rawValue)
-        return ScalarSyntax(
-            "one of these words", range: words.joined(separator: ", "), words: words, write: { $0.rawValue }
-        ) { text in Value(rawValue: text).map { .value($0) } ?? .malformed }
-    }
+    static var word: Self { oneOf(Value.allCases.map { ($0.rawValue, $0) }) }
 }
 
 /// The values that are in `range`, for a message: `a`, `b` or `c`.
@@ -130,32 +102,4 @@ private func examples<Value: Comparable>(_ values: [Value], in range: ClosedRang
 
 private func ranged(_ number: Int, in range: ClosedRange<Int>) -> ScalarSyntax<Int>.Parsed {
     range.contains(number) ? .value(number) : .outOfRange
-}
-
-func isDigits(_ text: some StringProtocol) -> Bool {
-    !text.isEmpty && text.utf8.allSatisfy { $0 >= UInt8(ascii: "0") && $0 <= UInt8(ascii: "9") }
-}
-
-/// The leading digits and the rest: `30s` is 30 and `s`.
-private func split(_ text: String) -> (number: Int, unit: Substring)? {
-    let digits = text.prefix { $0.isASCII && $0.isNumber }
-    guard isDigits(digits) else { return nil }
-    return (Int(digits) ?? .max, text[digits.endIndex...])
-}
-
-/// The message for a `unit` that is none of `units`, with the unit that may be meant; `nil` if `unit` is not a word.
-private func unknownUnit(_ unit: Substring, among units: [String]) -> String? {
-    if unit.isEmpty { return "the unit is missing" }
-    guard unit.unicodeScalars.allSatisfy(\.properties.isAlphabetic) else { return nil }
-    let written = unit.lowercased()
-    let meant =
-        units.first { $0.lowercased().hasPrefix(written) }
-        ?? units.filter { written.hasPrefix($0.lowercased()) }.max { $0.count < $1.count }
-    return "`\(Spelling.shown(String(unit)))` is not a unit" + (meant.map { ", `\($0)` is" } ?? "")
-}
-
-/// The product, or `Int.max` on overflow, which is out of every range.
-private func scaled(_ number: Int, by factor: Int) -> Int {
-    let (product, overflow) = number.multipliedReportingOverflow(by: factor)
-    return overflow ? .max : product
 }

@@ -47,12 +47,7 @@ extension ScalarSyntax {
                 return .refused("`*` is only allowed at the end of a name")
             }
             if name.isEmpty, isPrefix { return every }
-            return switch names.parse(name) {
-            case .value(let name): .value(make(name, isPrefix))
-            case .malformed: .malformed
-            case .outOfRange: .outOfRange
-            case .refused(let reason): .refused(reason)
-            }
+            return names.parse(name).then { .value(make($0, isPrefix)) }
         }
     }
 }
@@ -75,25 +70,13 @@ extension ScalarSyntax where Value == UInt32 {
             "a duration in whole seconds such as `30s` or `5m`", range: durations.range,
             write: { durations.write(.seconds($0)) }
         ) { text in
-            switch durations.parse(text) {
-            case .value(let duration) where duration.components.attoseconds != 0: .malformed
-            case .value(let duration): .value(UInt32(clamping: duration.components.seconds))
-            case .malformed: .malformed
-            case .outOfRange: .outOfRange
-            case .refused(let reason): .refused(reason)
+            durations.parse(text).then {
+                $0.components.attoseconds == 0 ? .value(UInt32(clamping: $0.components.seconds)) : .malformed
             }
         }
     }
 }
 
 extension ScalarSyntax where Value == RequestDirectivePolicy {
-    static var requestDirectives: Self {
-        let words: [(word: String, policy: RequestDirectivePolicy)] = [
-            ("honour", .honoursAll), ("ignore", .protectsOrigin),
-        ]
-        return ScalarSyntax(
-            "one of these words", range: words.map(\.word).joined(separator: ", "), words: words.map(\.word),
-            write: { policy in words.first { $0.policy == policy }?.word ?? "honour" }
-        ) { text in words.first { $0.word == text }.map { .value($0.policy) } ?? .malformed }
-    }
+    static var requestDirectives: Self { oneOf([("honour", .honoursAll), ("ignore", .protectsOrigin)]) }
 }

@@ -8,6 +8,16 @@ package struct ScalarSyntax<Value: Sendable>: Sendable {
         case refused(String)
 
         var isMalformed: Bool { if case .malformed = self { true } else { false } }
+
+        /// The same outcome; a value is replaced by the outcome that `parse` has for it.
+        func then<Other>(_ parse: (Value) -> ScalarSyntax<Other>.Parsed) -> ScalarSyntax<Other>.Parsed {
+            switch self {
+            case .value(let value): parse(value)
+            case .malformed: .malformed
+            case .outOfRange: .outOfRange
+            case .refused(let reason): .refused(reason)
+            }
+        }
     }
 
     /// A description of the form: 'a duration such as `30s`'.
@@ -55,13 +65,17 @@ package struct ScalarSyntax<Value: Sendable>: Sendable {
         to convert: @escaping @Sendable (Value) -> Other, from restore: @escaping @Sendable (Other) -> Value
     ) -> ScalarSyntax<Other> {
         ScalarSyntax<Other>(form, range: range, words: words, write: { write(restore($0)) }) { text in
-            switch parse(text) {
-            case .value(let value): .value(convert(value))
-            case .malformed: .malformed
-            case .outOfRange: .outOfRange
-            case .refused(let reason): .refused(reason)
-            }
+            parse(text).then { .value(convert($0)) }
         }
+    }
+
+    /// One of these words.
+    static func oneOf(_ values: [(word: String, value: Value)]) -> Self where Value: Equatable {
+        let words = values.map(\.word)
+        return ScalarSyntax(
+            "one of these words", range: words.joined(separator: ", "), words: words,
+            write: { value in values.first { $0.value == value }?.word ?? words[0] }
+        ) { text in values.first { $0.word == text }.map { .value($0.value) } ?? .malformed }
     }
 
     /// The syntax of `scalar`, or a word for `nil`.
@@ -72,13 +86,7 @@ package struct ScalarSyntax<Value: Sendable>: Sendable {
             words: scalar.words + [word],
             write: { $0.map(scalar.write) ?? word }
         ) { text in
-            if text == word { return .value(nil) }
-            switch scalar.parse(text) {
-            case .value(let value): return .value(value)
-            case .malformed: return .malformed
-            case .outOfRange: return .outOfRange
-            case .refused(let reason): return .refused(reason)
-            }
+            text == word ? .value(nil) : scalar.parse(text).then { .value($0) }
         }
     }
 }

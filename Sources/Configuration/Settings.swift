@@ -1,6 +1,6 @@
 package import Admin
 import Libevent
-package import Proxy
+package import Routing
 package import Storage
 package import Telemetry
 package import Upstream

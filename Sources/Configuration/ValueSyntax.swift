@@ -127,7 +127,7 @@ extension ValueSyntax {
     ///   - identity: the name of a group, which must be unique; empty if the name is missing.
     static func groups<Element: Sendable>(
         _ title: String, from blank: Element, _ keys: [Key<Element>],
-        atLeast minimum: Int = 0, named identity: (@Sendable (Element) -> String)? = nil
+        named identity: (@Sendable (Element) -> String)? = nil
     ) -> ValueSyntax<[Element]> where Value == [Element] {
         ValueSyntax(
             write: { elements in
@@ -137,10 +137,6 @@ extension ValueSyntax {
         ) { node, name, reader in
             guard case .list(let list) = node else {
                 reader.note(node.position, "`\(name)` is a list (`- …`), not \(node.kind)")
-                return nil
-            }
-            if list.items.count < minimum {
-                reader.note(node.position, "`\(name)` is empty; give at least \(minimum)")
                 return nil
             }
             var elements: [Element] = []

@@ -21,7 +21,7 @@ extension CachedResource {
         /// The packed response, if the resource consists of nothing else.
         var only: StoredResponse? {
             guard variants.count == 1, partials.isEmpty, knownVary.isEmpty, markers.isEmpty,
-                variants[0].response.canStandAlone
+                variants[0].response.isWholeResource
             else { return nil }
             return variants[0].response
         }

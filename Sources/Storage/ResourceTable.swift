@@ -19,6 +19,9 @@ struct ResourceTable {
     private var places: [Place] = []
     private(set) var count = 0
 
+    /// Whether the table has more than 64 KB.
+    var isLarge: Bool { places.count > 4096 }
+
     /// The resource under `key`. Allocates nothing.
     func resource(_ key: CacheKey) -> CachedResource? {
         form(hash: key.hash, key: key.bytes.span).map { CachedResource(hash: key.hash, $0) }

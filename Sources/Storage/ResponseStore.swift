@@ -204,10 +204,6 @@ public final class ResponseStore: Sendable {
         change(key) { $0.remove(key, keepsNotes: keepsNotes) }
     }
 
-    /// Forgets everything in one shard.
-    /// - Returns: the number of responses dropped.
-    func removeAll(inShard index: Int) -> Int { change(shards[index], reserved: 0) { $0.removeAll() } }
-
     // MARK: - Memory
 
     /// Makes `bytes` free in the budget for a body that still arrives, by evicting the least valuable entries.
@@ -318,9 +314,6 @@ public final class ResponseStore: Sendable {
         }
         stored.add(bytes, ordering: .relaxed)
         budget.rest(charge)
-        dropped.table.forEach { resource in
-            for variant in resource.allVariants { variant.response.endStoring() }
-        }
         // Bytes beyond `reserved` were not reserved, and would exceed the ceiling.
         assert(charge <= reserved, "a change took \(charge) bytes of \(reserved) reserved")
         budget.release(reserved - charge)

@@ -48,7 +48,7 @@ struct Shard {
 
     mutating func store(_ response: StoredResponse, under key: CacheKey) {
         let old = table.resource(key)
-        if old == nil, response.canStandAlone { return storeAlone(response, under: key) }
+        if old == nil, response.isWholeResource { return storeAlone(response, under: key) }
         var new = old?.contents ?? CachedResource.Contents()
         let variant: CachedResource.Variant
         if let former = new.take(sameAs: response, from: \.variants) {
@@ -102,16 +102,12 @@ struct Shard {
         put(
             keepsNotes ? CachedResource.Contents(knownVary: old.knownVary, markers: old.markers) : .init(), over: old,
             under: key)
+        if table.count == 0, table.isLarge {
+            // A purge has emptied the shard: the memory of its lists is given back.
+            table.removeAll()
+            queues.removeAll()
+        }
         return variants.count
-    }
-
-    mutating func removeAll() -> Int {
-        dropped.table = table
-        let removed = responses
-        table.removeAll()
-        queues.removeAll()
-        (charged, bodies, responses, marked) = (0, 0, 0, 0)
-        return removed
     }
 
     /// Evicts the least valuable entry that is not being sent. `false` if there is none, or if none was found soon
@@ -262,8 +258,6 @@ struct Shard {
 struct Dropped {
     var responses: [StoredResponse] = []
     var resources: [CachedResource] = []
-    /// The table of a shard that was emptied. `endStoring` is still to be called on its responses.
-    var table = ResourceTable()
 }
 
 /// Evictions since the start, by queue.

@@ -226,7 +226,7 @@ public final class StoredResponse: Sendable {
     var key: ByteSlice? { isPacked ? ByteSlice(fieldLines.chunk, 0..<fieldLines.start) : nil }
 
     /// Whether the response can be its whole resource: it contains its key, and does not vary.
-    var canStandAlone: Bool { isPacked && extras?.variant == nil }
+    var isWholeResource: Bool { isPacked && extras?.variant == nil }
 
     func isPacked(under other: Span<UInt8>) -> Bool {
         guard isPacked else { return false }

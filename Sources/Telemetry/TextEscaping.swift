@@ -23,6 +23,7 @@ enum Escaping {
 /// Nearly all texts need no escaping, as one scan shows; they are copied whole.
 extension ByteBuffer {
     /// Appends a text of a combined line; an empty text as `-`.
+    @inline(__always) // A call would save seven registers for the rare case.
     func append(_ bytes: Span<UInt8>, _ escaping: Escaping) {
         if bytes.isEmpty { return append(UInt8(ascii: "-")) }
         switch escaping {
@@ -31,6 +32,7 @@ extension ByteBuffer {
         }
     }
 
+    @inline(never)
     private func append(escaping bytes: Span<UInt8>, printableFrom first: UInt8) {
         var plainStart = 0
         while let index = bytes.firstIndexOutsideQuotes(from: plainStart, printableFrom: first) {

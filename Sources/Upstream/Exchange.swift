@@ -309,7 +309,10 @@ package final class Exchange {
     }
 
     private func goOn(after ending: Attempts.Ending, _ error: UpstreamError) {
+        // Changed in a copy: a change in place would cost every access to the property a check at run time.
+        var attempts = attempts
         let next = attempts.next(after: ending, at: serverIndex, hasOtherAddresses: turn != nil)
+        self.attempts = attempts
         guard next != .giveUp else { return end(with: error) }
         switch ending {
         case .notConnected, .queueIsFull: break

@@ -16,14 +16,14 @@ struct KnownNames: Sendable {
         /// The generation of the answer. If it is older than the present one, the name must be looked up anew.
         var generation: Int
         /// When the name is looked up again; set while the name is stale.
-        var asksAgainAt: Int64?
+        var nextLookupAt: Int64?
     }
 
     /// The state of a name.
     enum Knowledge: Equatable {
         case fresh([SocketAddress])
-        /// `asksAgain`: the caller must look the name up, and uses these addresses without waiting.
-        case stale([SocketAddress], asksAgain: Bool)
+        /// `needsLookup`: the caller must look the name up, and uses these addresses without waiting.
+        case stale([SocketAddress], needsLookup: Bool)
         /// The name must be looked up.
         case unknown
     }
@@ -43,13 +43,13 @@ struct KnownNames: Sendable {
     /// - Parameter now: no earlier than in previous calls.
     mutating func knowledge(of server: UpstreamServer, at now: Int64) -> Knowledge {
         guard let old = known[server], old.generation == generation else { return .unknown }
-        guard let asksAgainAt = old.asksAgainAt else {
+        guard let nextLookupAt = old.nextLookupAt else {
             return old.until > now ? .fresh(old.addresses) : .unknown
         }
         guard !isTooOld(old, at: now) else { return .unknown }
-        let asksAgain = asksAgainAt <= now
-        if asksAgain { known[server]?.asksAgainAt = now + NameTimes.retryInterval }
-        return .stale(old.addresses, asksAgain: asksAgain)
+        let needsLookup = nextLookupAt <= now
+        if needsLookup { known[server]?.nextLookupAt = now + NameTimes.retryInterval }
+        return .stale(old.addresses, needsLookup: needsLookup)
     }
 
     private func isTooOld(_ known: Known, at now: Int64) -> Bool { known.until + NameTimes.longestStale <= now }
@@ -75,7 +75,7 @@ struct KnownNames: Sendable {
                 let time = NameTimes.use(of: found.timeToLive, longest: longest)
                 known[server] = Known(addresses: found.addresses, until: now + time, generation: asked)
             }
-            let isBack = isCurrent && old?.asksAgainAt != nil
+            let isBack = isCurrent && old?.nextLookupAt != nil
             return Settled(answer: .success(found.addresses), news: isBack ? .isBack : nil)
         case .failure(.notFound):
             // The addresses of a name that no longer exists must not be used when no name server can be reached later.
@@ -86,9 +86,9 @@ struct KnownNames: Sendable {
             // Otherwise each connection would look the name up again, and wait as long.
             if isCurrent {
                 known[server]?.generation = asked
-                known[server]?.asksAgainAt = now + NameTimes.retryInterval
+                known[server]?.nextLookupAt = now + NameTimes.retryInterval
             }
-            let isNews = isCurrent && old.asksAgainAt == nil
+            let isNews = isCurrent && old.nextLookupAt == nil
             return Settled(answer: .success(old.addresses), news: isNews ? .isStale(error) : nil)
         }
     }

@@ -49,8 +49,8 @@ package final class NameResolution: Sendable {
         let (known, generation) = names.withLock { ($0.knowledge(of: server, at: now), $0.generation) }
         var waiter: Waiter<[SocketAddress]>?
         switch known {
-        case .fresh(let addresses), .stale(let addresses, asksAgain: false): return completion(.success(addresses))
-        case .stale(let addresses, asksAgain: true): completion(.success(addresses))
+        case .fresh(let addresses), .stale(let addresses, needsLookup: false): return completion(.success(addresses))
+        case .stale(let addresses, needsLookup: true): completion(.success(addresses))
         case .unknown:
             let bound = LoopBound(completion, on: resolver.loop)
             waiter = Waiter<[SocketAddress]>(on: resolver.loop.handle) { result in
@@ -75,7 +75,7 @@ package final class NameResolution: Sendable {
 }
 
 /// One look-up of a name, on the loop that asked first.
-final class ResolveOperation: CoalescibleOperation<[SocketAddress]> {
+final class ResolveOperation: CoalescibleOperation<[SocketAddress]>, @unchecked Sendable {
     private nonisolated let host: String
     private nonisolated let port: UInt16
     private nonisolated let resolver: LoopBound<Resolver>

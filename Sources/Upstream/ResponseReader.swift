@@ -59,7 +59,7 @@ struct ResponseReader: ~Copyable {
 
     /// Valid like `status`: whether the response only says that the server has waited long enough for a request, and
     /// closes.
-    var saysTimeIsUp: Bool { parser.head.status == .requestTimeout && !parser.head.keepsAlive && seenInterim == 0 }
+    var isServerTimeout: Bool { parser.head.status == .requestTimeout && !parser.head.keepsAlive && seenInterim == 0 }
 
     /// Valid like `status`: whether the head may contain terms for its connection.
     var mayHaveTerms: Bool {

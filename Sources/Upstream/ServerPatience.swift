@@ -32,11 +32,11 @@ struct ServerPatience {
 
     /// For how long a connection may have been idle if a request that cannot be sent twice is to use it. Half of the
     /// observed time, since the server may close the next connection sooner, while the request is on its way.
-    /// - Parameter saysTime: whether the server states the time itself (`Keep-Alive`), which its pool enforces: then
-    ///   only closes that were seen to be earlier count.
-    func trusted(saysTime: Bool) -> Int64 {
+    /// - Parameter statesTimeout: whether the server states the time itself (`Keep-Alive`), which its pool enforces:
+    ///   then only closes that were seen to be earlier count.
+    func trusted(statesTimeout: Bool) -> Int64 {
         if let shortest { return shortest / 2 }
-        return saysTime ? .max : max(Self.atFirst, longestOpen / 2)
+        return statesTimeout ? .max : max(Self.atFirst, longestOpen / 2)
     }
 
     /// Notes that the server closed a connection that had been idle for so long.

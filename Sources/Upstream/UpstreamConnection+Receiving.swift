@@ -28,11 +28,11 @@ extension UpstreamConnection {
         guard let buffer = input else { return }
         switch read(into: buffer, minimum: Self.smallestRead) {
         case .bytes(let count):
-            pool.metrics.add(.upstreamBytesIn, UInt64(count))
+            pool.countIn(count)
             if lease.response == .awaited { lease.response = .begun }
             progressed()
             // Large content is processed at once, while it is in the processor's cache.
-            if lease.response == .begun, count <= Self.smallestRead { pool.batch.add(self) } else { process(buffer) }
+            if lease.response == .begun, count <= Self.smallestRead { pool.handleLater(self) } else { process(buffer) }
         case .wouldBlock:
             lease.paused = nil
         case .endOfStream:
@@ -116,7 +116,7 @@ extension UpstreamConnection {
                 }
                 // The server wrote this 408 to the idle connection, and it crossed the request on its way (RFC 9110
                 // §15.5.9).
-                if lease.isReused, reader.use({ $0.saysTimeIsUp }), exchange.isHeld,
+                if lease.isReused, reader.use({ $0.isServerTimeout }), exchange.isHeld,
                     pool.settings.retriesDeadConnection
                 {
                     return fail(.closed, .idleTimeIsUp, isNoResponse: true)

@@ -119,7 +119,7 @@ extension UpstreamConnection {
 
     /// - Returns: how many of the `count` sent bytes belong to the content.
     private func sent(_ count: Int) -> Int {
-        pool.metrics.add(.upstreamBytesOut, UInt64(count))
+        pool.countOut(count)
         let ofHead = min(count, lease.headLeft)
         lease.headLeft -= ofHead
         progressed()

@@ -114,8 +114,7 @@ package final class UpstreamConnection: Socket {
             outgoing: early ?? (framing == .none ? nil : OutgoingContent(framing)), contentIsHeldBack: early != nil)
         let method = exchange.request.method
         reader.use { $0.begin(answering: method) }
-        pool.upstreamMetrics.add(.fetches)
-        if isReused { pool.metrics.add(.upstreamReuses) }
+        pool.countExchange(isReused: isReused)
         startReading()
         expect(.progress, within: pool.timeouts.noProgress)
         // The content that the client has sent by then goes out with the head. The heads of several requests go out one
@@ -123,7 +122,7 @@ package final class UpstreamConnection: Socket {
         flushSoon()
     }
 
-    var saysTime: Bool { statedTime != nil }
+    var statesTimeout: Bool { statedTime != nil }
 
     /// Makes the connection wait for the next exchange, if its pool or its owner has room, and its server will wait as
     /// well.

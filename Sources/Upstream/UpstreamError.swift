@@ -77,3 +77,15 @@ package struct UpstreamError: Error, Sendable, CustomStringConvertible {
         }
     }
 }
+
+extension UpstreamError {
+    /// The kind of failure that decides whether a stored response may stand in (RFC 9111 §4.2.4).
+    package var originFailure: OriginFailure {
+        switch failure {
+        case .connectTimeout, .sendTimeout, .headTimeout, .bodyTimeout: .timeout
+        case .unavailable: .overloaded
+        case .resolve, .connect, .send, .closed: .unreachable
+        case .head, .headTooLarge, .body: .malformed
+        }
+    }
+}

@@ -44,7 +44,7 @@ package final class UpstreamPool {
     /// The metrics of the origin on the loop, which count the pool's exchanges.
     let upstreamMetrics: UpstreamMetrics
     /// Connections that have received a response's head, or a part of one.
-    let batch: SocketBatch
+    private let batch: SocketBatch
     private let buffers: BufferStock
     private let isMemoryShort: () -> Bool
     let deadlines: DeadlineWheel
@@ -59,7 +59,7 @@ package final class UpstreamPool {
     /// Whether any server has had several addresses: until then, addresses need no turns.
     private var hasSeveralAddresses = false
     /// When the names are looked up again, in nanoseconds of the loop's clock.
-    private var looksAgainAt = Int64.max
+    private var nextNameLookup = Int64.max
     /// Whether the pool was retired: it keeps no connection any more, and connections in use are closed after their
     /// exchange.
     private(set) var isRetired = false
@@ -113,6 +113,22 @@ package final class UpstreamPool {
     @inline(never)
     func takeBack(_ buffer: ByteBuffer) { buffers.takeBack(buffer) }
 
+    @inline(never)
+    func countIn(_ bytes: Int) { metrics.add(.upstreamBytesIn, UInt64(bytes)) }
+    @inline(never)
+    func countOut(_ bytes: Int) { metrics.add(.upstreamBytesOut, UInt64(bytes)) }
+
+    /// Counts an exchange that begins on a connection.
+    @inline(never)
+    func countExchange(isReused: Bool) {
+        upstreamMetrics.add(.fetches)
+        if isReused { metrics.add(.upstreamReuses) }
+    }
+
+    /// The connection handles the head that it has read in a batch with the heads of others.
+    @inline(never)
+    func handleLater(_ connection: UpstreamConnection) { batch.add(connection) }
+
     /// - Parameter duration: how long connecting took, in nanoseconds.
     func opened(_ connection: UpstreamConnection, after duration: UInt64) {
         metrics.add(.upstreamConnects)
@@ -143,7 +159,7 @@ package final class UpstreamPool {
     func takeIdle(server: Int, at address: SocketAddress? = nil, mayRepeat: Bool) -> UpstreamConnection? {
         guard idleCount > 0 else { return nil }
         let now = loop.now
-        if now >= looksAgainAt { lookAgain() }
+        if now >= nextNameLookup { refreshNames() }
         let connection = servers.use { servers -> UpstreamConnection? in
             // If this connection is too old, so are the others.
             var place = servers[server].idle.count - 1
@@ -152,7 +168,7 @@ package final class UpstreamPool {
             let last = servers[server].idle[place]
             guard now < last.deadline.time else { return nil }
             let idle = now - last.idleSince
-            guard mayRepeat || idle < servers[server].patience.trusted(saysTime: last.saysTime) else {
+            guard mayRepeat || idle < servers[server].patience.trusted(statesTimeout: last.statesTimeout) else {
                 // Not taken, but still open. If the server gets only requests that cannot be sent twice, no other
                 // observation shows that its connections may last longer.
                 if !last.isKnownOpen { servers[server].patience.noteOpen(after: idle) }
@@ -180,6 +196,7 @@ package final class UpstreamPool {
     }
 
     /// Keeps a connection for the next exchange, if there is room and its address is still in use.
+    @inline(never)
     func keep(idle connection: UpstreamConnection) -> Bool {
         guard !isRetired, idleCount < settings.maxIdleConnections else { return false }
         let isKept = servers.use { servers in
@@ -208,6 +225,7 @@ package final class UpstreamPool {
 
     /// The server to ask.
     /// - Parameter others: servers that the same request asked in vain.
+    @inline(never)
     func nextServer(besides others: [Int]) -> ServerBalance.Pick {
         let now = loop.now
         return balance.use { $0.pick(at: now, besides: others) }
@@ -300,9 +318,9 @@ package final class UpstreamPool {
 
     /// Looks up again, beside the requests, the names that have addresses: a busy connection would otherwise stay at an
     /// address that its name lost long ago. The requests use the known addresses until an answer comes, if one does.
-    package func lookAgain() {
-        guard looksAgainAt != .max else { return }
-        looksAgainAt = loop.now + Self.lookInterval
+    package func refreshNames() {
+        guard nextNameLookup != .max else { return }
+        nextNameLookup = loop.now + Self.lookInterval
         let known = servers.use { servers in servers.indices.filter { !servers[$0].addresses.all.isEmpty } }
         for server in known { resolve(server: server) { _ in } }
     }
@@ -315,7 +333,7 @@ package final class UpstreamPool {
             return servers[server].idle.filter { !found.contains($0.address) }
         }
         for connection in left { connection.end(.outOfUse) }
-        if looksAgainAt == .max { looksAgainAt = loop.now + Self.lookInterval }
+        if nextNameLookup == .max { nextNameLookup = loop.now + Self.lookInterval }
     }
 }
 

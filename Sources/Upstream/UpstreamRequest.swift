@@ -10,6 +10,16 @@ package struct UpstreamRequest: Sendable {
         case length
         /// Pieces are sent as chunks.
         case chunked
+
+        /// - Parameter framing: the framing of the client's request.
+        package init(_ framing: MessageFraming) {
+            self =
+                switch framing {
+                case .none, .length(0), .untilClose: .none
+                case .length: .length
+                case .chunked: .chunked
+                }
+        }
     }
 
     /// Determines the framing of the response, and whether the request may be sent twice.

@@ -3,7 +3,7 @@ import ArgumentParser
 import Configuration
 import Console
 import Libevent
-import Proxy
+import Routing
 
 /// The options with which the commands below find the running proxy.
 struct AdminOption: ParsableArguments {

@@ -15,8 +15,8 @@ struct Coalesced: ParsableCommand {
               coalesced --listen 127.0.0.1:8080 --upstream http://127.0.0.1:9000
               coalesced demo
 
-            For the options, see `coalesced serve --help`; for every setting, see coalesced(8) \
-            and the commented coalesced.yaml, installed as /etc/coalesced/coalesced.yaml.
+            For the options, see `coalesced serve --help`; for every setting, see coalesced.yaml(5) \
+            and the commented /usr/share/doc/coalesced/examples/coalesced.yaml.
             """,
         version: "coalesced \(Version.current)",
         subcommands: [Serve.self, Check.self, Demo.self, Purge.self, Reload.self, Status.self, Top.self],

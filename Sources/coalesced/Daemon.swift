@@ -4,6 +4,7 @@ import Glibc
 import Libevent
 import Logging
 import Proxy
+import Routing
 import Storage
 import Upstream
 
@@ -89,13 +90,13 @@ final class Daemon {
         let libeventLog = LibeventLog(log)
         LibeventMessages.send(to: libeventLog.write)
         log.info("\(introduction(settings, file))")
-        tellWarnings(of: settings, in: log)
+        logWarnings(of: settings, in: log)
         // Held back until the loop watches for them. A signal must not end the program directly, since Unix sockets'
         // paths are removed at the end.
         holdSignalsBack()
         do throws(ProxyServer.StartError) {
             let daemon = try Daemon(settings, source: source, inherited: try inherited.get(), log: log)
-            libeventLog.tellRest(on: daemon.loop)
+            libeventLog.reportSuppressed(on: daemon.loop)
             try daemon.serve(isReady)
         } catch {
             log.critical("\(error)\(advice(for: error, settings))")
@@ -132,7 +133,7 @@ final class Daemon {
                     log.warning(
                         "the admin listener refused a request; further refusals are not logged",
                         metadata: ["reason": "\(reason.dropLast())"])
-                } onCrowd: {
+                } onConnectionLimit: {
                     log.warning(
                         "limit of \(AdminServer.maxConnections) connections to the admin listener reached; the oldest without a whole request gives way to each new one"
                     )
@@ -196,7 +197,7 @@ final class Daemon {
         admin?.close()
         if failure == nil {
             server.stop()
-            tellOfDraining()
+            logDraining()
         }
         // The loop no longer watches for them.
         Self.holdSignalsBack()
@@ -278,7 +279,7 @@ final class Daemon {
         server.drain { [unowned self] in loop.stop() }
     }
 
-    private func tellOfDraining() {
+    private func logDraining() {
         guard case .draining(let drain) = phase else { return }
         let report = server.drainReport
         let finished =
@@ -307,7 +308,7 @@ final class Daemon {
     /// Thousands of routes may each give a warning; `check` shows all of them.
     private static let mostWarnings = 20
 
-    static func tellWarnings(of settings: Settings, in log: Logger) {
+    static func logWarnings(of settings: Settings, in log: Logger) {
         for warning in settings.warnings.prefix(mostWarnings) { log.warning("\(warning)") }
         let left = settings.warnings.count - mostWarnings
         if left > 0 { log.warning("\(counted(left, "more warning")) about the configuration: see `coalesced check`") }

@@ -20,7 +20,7 @@ final class LibeventLog: Sendable {
     init(_ log: Logger) { self.log = log }
 
     /// Lets `loop` report suppressed messages from now on. On the loop's thread.
-    func tellRest(on loop: EventLoop) { rest.attach(to: loop) }
+    func reportSuppressed(on loop: EventLoop) { rest.attach(to: loop) }
 
     func write(_ severity: LibeventMessages.Severity, _ text: String) {
         switch severity {
@@ -29,19 +29,19 @@ final class LibeventLog: Sendable {
             switch limit.withLock({ $0.admit(.warning, at: Self.now) }) {
             case .write(let suppressed):
                 log.warning("libevent: \(text)\(suppressed > 0 ? " (\(suppressed) more suppressed)" : "")")
-            case .suppress: tellRestLater()
+            case .suppress: reportSuppressedLater()
             }
         }
     }
 
     private static var now: UInt64 { UInt64(System.monotonicMicroseconds()) * 1000 }
 
-    private func tellRestLater() {
+    private func reportSuppressedLater() {
         rest.schedule(after: Int64(Self.interval)) { [self] in
             for (_, count) in limit.withLock({ $0.takeSuppressed(at: Self.now) }) {
                 log.warning("libevent: \(count) more messages suppressed")
             }
-            if limit.withLock({ $0.hasSuppressed }) { tellRestLater() }
+            if limit.withLock({ $0.hasSuppressed }) { reportSuppressedLater() }
         }
     }
 }

@@ -1,7 +1,7 @@
 import Configuration
 import Libevent
 import Logging
-import Proxy
+import Routing
 import Storage
 import Upstream
 

@@ -92,7 +92,7 @@ final class Reloads {
             reading.file.map { "reloaded \($0.path)" }
             ?? "nothing to reload: --config was not given, and \(source.readPath) does not exist"
         log.info("\(done)")
-        Daemon.tellWarnings(of: reading.settings, in: log)
+        Daemon.logWarnings(of: reading.settings, in: log)
         let warnings = reading.settings.warnings.map(\.warning)
         let waiting = atStart.keysAtStart(changedBy: reading.settings)
         guard !waiting.isEmpty else { return [done] + warnings }

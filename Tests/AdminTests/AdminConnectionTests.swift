@@ -3,6 +3,7 @@ import Libevent
 import Logging
 import LoopTesting
 import Proxy
+import Routing
 import Storage
 import Telemetry
 import Testing
@@ -37,7 +38,8 @@ import Upstream
             on: control, log: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
         server = try AdminServer(
             at: .ipv4(.loopback, port: 0), AdminSettings(), from: InheritedSockets(), of: proxy, version: "0", on: loop,
-            onRefusal: { _ in }, onCrowd: { crowds.value += 1 }, onPurge: { [unowned control] _ in control.stop() })
+            onRefusal: { _ in }, onConnectionLimit: { crowds.value += 1 },
+            onPurge: { [unowned control] _ in control.stop() })
         client = try TestSocket(connectingTo: server.address, on: loop)
         client.onConnected = { [unowned client] _ in client.startReading() }
         let input = ByteBuffer(capacity: 4096)
@@ -132,6 +134,16 @@ import Upstream
         control.run()
         run { hasEnded }
         #expect(received.hasPrefix("HTTP/1.1 200 OK\r\n") && received.contains("purged 0 stored responses"))
+        #expect(loop.deadlines.count == 0)
+    }
+
+    @Test func `a client that waits for a purge is told when the program ends`() {
+        send("POST /purge HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nall")
+        run { loop.deadlines.count == 0 }
+        #expect(!hasEnded && received.isEmpty, "it waits")
+        server.close()
+        run { hasEnded }
+        #expect(received.hasPrefix("HTTP/1.1 503 ") && received.hasSuffix("The program is ending.\n"))
         #expect(loop.deadlines.count == 0)
     }
 

@@ -70,8 +70,9 @@ import Testing
 
     /// Eight bytes at once, with neighbours that borrow from each other.
     @Test func `the first invalid byte is found at every place, whatever its neighbours`() {
-        let others: [UInt8] = [0x61, 0x2d, 0x09, 0x20, 0x21, 0x7e, 0x7f, 0x80, 0xff]
+        let others: [UInt8] = [0x61, 0x2d, 0x09, 0x20, 0x21, 0x2f, 0x39, 0x7e, 0x7f, 0x80, 0xff]
         let tokens = Set("!#$%&'*+-.^_`|~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ".utf8)
+        let names = Set("!$&'()*+,-.;=_~0123456789abcdefghijklmnopqrstuvwxyzABCDEFGHIJKLMNOPQRSTUVWXYZ".utf8)
         for byte in UInt8.min...UInt8.max {
             for other in others {
                 for place in [0, 1, 6, 7, 8, 9, 15, 16, 20] {
@@ -82,6 +83,8 @@ import Testing
                         #expect(value == text[start...].firstIndex { ($0 < 0x20 && $0 != 0x09) || $0 == 0x7f })
                         let token = text.span.firstIndexOutsideToken(from: start)
                         #expect(token == text[start...].firstIndex { !tokens.contains($0) })
+                        let name = text.span.firstIndexOutsideRegisteredName(from: start)
+                        #expect(name == text[start...].firstIndex { !names.contains($0) })
                         let quoted = text.span.firstIndexOutsideQuotes(from: start, printableFrom: 0x21)
                         #expect(
                             quoted == text[start...].firstIndex { $0 < 0x21 || $0 > 0x7e || $0 == 0x22 || $0 == 0x5c })

@@ -36,21 +36,21 @@ struct AbandonmentTests {
         #expect(log.entries == [.failure("abandoned")])
     }
 
-    @Test func `dropping the permit fails the waiters although the manager keeps the operation`() {
+    @Test func `dropping the completion fails the waiters although the manager keeps the operation`() {
         let manager = OperationQueueManager<String>()
         let enqueued = manager.enqueue("a", waiter: .logging(to: log)) {
-            ManualOperation { operation in _ = FinishPermit(operation) }
+            ManualOperation { operation in _ = Completion(operation) }
         }
         #expect(log.entries == [.failure("abandoned")])
         #expect(enqueued.operation?.hasEnded == true)
         #expect(manager.snapshot.inFlight == 0)
     }
 
-    @Test func `a spent permit does nothing when dropped`() {
+    @Test func `a completion that has finished does nothing when dropped`() {
         let operation = ManualOperation()
         _ = operation.join(.logging(to: log))
         operation.start()
-        FinishPermit(operation).finish(.success(4))
+        Completion(operation).finish(.success(4))
         #expect(log.entries == [.value(4)])
     }
 

@@ -66,10 +66,20 @@ struct AsyncCallerTests {
         #expect(manager.snapshot.started == 0)
     }
 
-    @Test func `an error of the operation is thrown to the task`() async {
-        let task = Task { try await manager.value(for: "a") { ManualOperation() } }
+    @Test func `an error of the work is thrown as it is, and cancellation as a CancellationError`() async {
+        let failing = Task { try await manager.value(for: "a") { ManualOperation() } }
         await waiters(1).finish(.failure(Broken()))
-        await #expect(throws: OperationError.self) { try await task.value }
+        await #expect(throws: Broken.self) { try await failing.value }
+        let cancelled = Task { try await manager.value(for: "a") { ManualOperation() } }
+        await waiters(1).cancel()
+        await #expect(throws: CancellationError.self) { try await cancelled.value }
+        await #expect(throws: Broken.self) { try await manager.value(for: "a") { () -> Int in throw Broken() } }
+    }
+
+    @Test func `a kept result is found, and nothing starts`() async throws {
+        #expect(try await manager.value(for: "a", unless: { 5 }, work: { 6 }) == 5)
+        #expect(try await manager.value(for: "a", unless: { nil }, work: { 6 }) == 6)
+        #expect(manager.snapshot.found == 1 && manager.snapshot.started == 1)
     }
 
     @Test func `a refusal is thrown to the task`() async {
@@ -93,7 +103,9 @@ struct AsyncCallerTests {
                 }
             }
         }
-        while manager.operation(for: "a", as: AsyncOperation<Int>.self)?.waiterCount != 3 { await Task.yield() }
+        while manager.operation(for: "a", as: WorkOperation<TaskWork<Int>>.self)?.waiterCount != 3 {
+            await Task.yield()
+        }
         while began.entries.isEmpty { await Task.yield() }
         for task in tasks { task.cancel() }
         for task in tasks { await #expect(throws: CancellationError.self) { try await task.value } }

@@ -96,6 +96,6 @@ struct CoalesceOperationTests {
     }
 
     @Test func `an operation with an identifier of another type is refused`() {
-        #expect(manager.enqueue(operation: AsyncOperation(identifier: 5) { 1 }).refusal == .foreign)
+        #expect(OperationQueueManager<Int>().enqueue(operation: ManualOperation()).refusal == .foreign)
     }
 }

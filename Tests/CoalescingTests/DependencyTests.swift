@@ -65,51 +65,22 @@ struct DependencyTests {
     }
 
     @Test func `dependencies hold across managers, and an operation that waits for one takes no slot`() {
-        var settings = OperationQueueManager<String>.Settings()
-        settings.maxConcurrent = 1
         let (resolvers, fetchers) = (
-            OperationQueueManager<String>(settings: settings), OperationQueueManager<String>(settings: settings)
+            OperationQueueManager<String>(maxConcurrent: 1), OperationQueueManager<String>(maxConcurrent: 1)
         )
         let resolve = resolvers.enqueue("host", waiter: nil) { ManualOperation("host") }.operation
-        let task = OperationTask { ManualOperation("page") }.after { resolve }
-        let fetch = fetchers.enqueue("page", waiter: .logging(to: log), task: task).operation
+        let fetch = ManualOperation("page")
+        if let resolve { fetch.addDependency(resolve) }
+        _ = fetchers.enqueue("page", waiter: .logging(to: log)) { fetch }
         let other = fetchers.enqueue("other", waiter: nil) { ManualOperation("other") }.operation
-        #expect(fetch?.phase == .pending)
+        #expect(fetch.phase == .pending)
         #expect(other?.phase == .executing)
         resolve?.finish(.success(1))
-        #expect(fetch?.phase == .ready)
+        #expect(fetch.phase == .ready)
         other?.finish(.success(1))
-        #expect(fetch?.phase == .executing)
-        fetch?.finish(.success(9))
+        #expect(fetch.phase == .executing)
+        fetch.finish(.success(9))
         #expect(log.entries == [.value(9)])
-    }
-
-    /// The same manager and even the same identifier's shard: dependencies are made without a lock.
-    @Test func `a task makes its dependencies when they are needed, and shares them like any others`() {
-        let manager = OperationQueueManager<String>()
-        let made = Log<String>()
-        let resolve: @Sendable () -> AnyOperation? = {
-            manager.enqueue("host", waiter: nil) { () -> OtherOperation in
-                made.append("resolve")
-                return OtherOperation("host")
-            }.operation
-        }
-        let pages = ["a", "b", "a"].map { name in
-            let task = OperationTask<ManualOperation> {
-                made.append(name); return ManualOperation(name)
-            }.after(resolve)
-            return manager.enqueue(name, waiter: .logging(to: log), task: task).operation
-        }
-        #expect(made.entries == ["a", "resolve", "b"])
-        manager.operation(for: "host", as: OtherOperation.self)?.finish(.success(1))
-        #expect(pages.allSatisfy { $0?.phase == .executing })
-    }
-
-    @Test func `a dependency that cannot be made counts as failed`() {
-        let operation = OperationTask { ManualOperation() }.after { nil }.make()
-        operation.start()
-        #expect(operation.error?.name.description == "dependency")
-        #expect(operation.calls.entries.isEmpty)
     }
 
     @Test func `cancelling a dependent leaves its dependency alone`() {

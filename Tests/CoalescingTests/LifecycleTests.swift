@@ -23,7 +23,7 @@ struct LifecycleTests {
             _ = $0.expectDependency(); _ = $0.expectDependency()
         }
         let submission = life.submit()
-        #expect(submission == .waitsForDependencies)
+        #expect(!submission && life.visiblePhase == .pending)
         let afterOne = life.dependencyMet()
         #expect(!afterOne)
         #expect(life.visiblePhase == .pending)
@@ -37,7 +37,7 @@ struct LifecycleTests {
             _ = $0.expectDependency(); _ = $0.dependencyMet()
         }
         let submission = life.submit()
-        #expect(submission == .ready)
+        #expect(submission)
     }
 
     @Test func `a submitted operation takes no dependency`() {
@@ -107,9 +107,9 @@ struct LifecycleTests {
     @Test func `a coalesced operation cannot be submitted until the other refuses it`() {
         var life = made { _ = $0.coalesce() }
         let whileCoalesced = life.submit()
-        #expect(whileCoalesced == .ignored)
+        #expect(!whileCoalesced)
         life.uncoalesce()
         let afterwards = life.submit()
-        #expect(afterwards == .ready)
+        #expect(afterwards)
     }
 }

@@ -5,14 +5,7 @@ import Testing
 /// The manager keeps to its limits.
 struct LimitTests {
     let log = Log<Outcome>()
-    let manager: OperationQueueManager<String>
-
-    init() {
-        var settings = OperationQueueManager<String>.Settings()
-        settings.maxConcurrent = 1
-        settings.maxQueued = 2
-        manager = OperationQueueManager(settings: settings)
-    }
+    let manager = OperationQueueManager<String>(maxConcurrent: 1, maxQueued: 2)
 
     private func enqueue(_ identifier: String, priority: OperationPriority = .normal) -> Enqueued<
         ManualOperation, Never
@@ -42,8 +35,20 @@ struct LimitTests {
         #expect(manager.enqueue(plain: PlainOperation()).refusal == .queueFull)
     }
 
+    @Test func `a waiter that is refused is never called`() {
+        let refused = Log<Outcome>()
+        let operations = ["a", "b", "c"].map { enqueue($0).operation }
+        operations[0]?.waiterLimit = 1
+        for name in ["a", "d"] {
+            let enqueued = manager.enqueue(name, waiter: .logging(to: refused)) { ManualOperation(name) }
+            #expect(enqueued.refusal == (name == "a" ? .full : .queueFull))
+        }
+        for operation in operations { operation?.finish(.success(1)) }
+        #expect(refused.entries.isEmpty && log.entries.count == 3)
+    }
+
     @Test func `an unshared operation waits for its slot, and is neither found nor joined`() {
-        let alone = manager.enqueueAlone(ManualOperation("a"), waiter: .logging(to: log))
+        let alone = manager.enqueueAloneAtHome(ManualOperation("a"))
         #expect(alone.isStarted)
         #expect(manager.operation(for: "a", as: ManualOperation.self) == nil)
         let other = enqueue("a")
@@ -51,14 +56,14 @@ struct LimitTests {
         #expect(other.operation?.phase == .ready)
         #expect(manager.operations.count == 2)
         alone.operation?.finish(.success(1))
-        #expect(log.entries.count == 1)
+        #expect(log.entries.isEmpty)
         #expect(other.operation?.phase == .executing)
     }
 
     @Test func `an unshared operation beyond the queue limit is refused and never begins`() {
         for name in ["a", "b", "c"] { #expect(enqueue(name).isStarted) }
         let operation = ManualOperation("d")
-        #expect(manager.enqueueAlone(operation, waiter: .logging(to: log)).refusal == .queueFull)
+        #expect(manager.enqueueAloneAtHome(operation).refusal == .queueFull)
         #expect(operation.calls.entries == [] && log.entries.isEmpty)
         #expect(manager.operations.count == 3)
     }

@@ -6,17 +6,13 @@ import Testing
 struct ObserverTests {
     let notices = Log<String>()
 
-    private func observer(
-        of phases: OperationObserver.Phases = .all, on queue: (any CallbackQueue)? = nil
-    ) -> OperationObserver {
-        OperationObserver(of: phases, on: queue) { [notices] notice in
-            notices.append("\(notice.phase)" + (notice.error.map { " \($0.name)" } ?? ""))
-        }
+    private var note: @Sendable (OperationObserver.Notice) -> Void {
+        { [notices] in notices.append("\($0.phase)" + ($0.error.map { " \($0.name)" } ?? "")) }
     }
 
     @Test func `an observer is called for each phase`() {
         let operation = ManualOperation()
-        operation.add(observer())
+        operation.add(OperationObserver(notify: note))
         operation.start()
         operation.finish(.success(1))
         #expect(notices.entries == ["ready", "executing", "finished"])
@@ -24,7 +20,7 @@ struct ObserverTests {
 
     @Test func `an observer is called for the phases that it chose, with the error`() {
         let operation = ManualOperation()
-        operation.add(observer(of: .finished))
+        operation.add(OperationObserver(of: .finished, notify: note))
         operation.start()
         operation.finish(.failure(Broken()))
         #expect(notices.entries == ["finished failed"])
@@ -33,7 +29,7 @@ struct ObserverTests {
     @Test func `an observer is called on its own queue`() {
         let queue = ManualQueue()
         let operation = ManualOperation()
-        operation.add(observer(of: .ended, on: queue))
+        operation.add(OperationObserver(of: .finished, .cancelled, on: queue, notify: note))
         operation.cancel()
         #expect(notices.entries.isEmpty)
         queue.run()
@@ -43,14 +39,13 @@ struct ObserverTests {
     @Test func `an observer added after the end is called for the end`() {
         let operation = ManualOperation()
         operation.cancel()
-        operation.add(observer())
+        operation.add(OperationObserver(notify: note))
         #expect(notices.entries == ["cancelled cancelled"])
     }
 
     @Test func `a manager's observer is called for all operations of the manager`() {
-        var settings = OperationQueueManager<String>.Settings()
-        settings.observers = [observer(of: .ended)]
-        let manager = OperationQueueManager<String>(settings: settings)
+        let manager = OperationQueueManager<String>(
+            observers: [OperationObserver(of: .finished, .cancelled, notify: note)])
         manager.enqueue("a", waiter: nil) { ManualOperation() }.operation?.finish(.success(1))
         manager.enqueue(plain: PlainOperation { $0.finish() })
         manager.enqueue("b", waiter: nil) { ManualOperation("b") }.operation?.cancel()
@@ -62,7 +57,7 @@ struct ObserverTests {
         let operation = manager.enqueue("a", waiter: nil) { ManualOperation() }.operation
         let seen = Log<Int>()
         operation?.add(
-            OperationObserver(of: .ended) { notice in
+            OperationObserver(of: .finished, .cancelled) { notice in
                 notice.operation.cancel()
                 seen.append(manager.enqueue("a", waiter: nil) { ManualOperation() }.isStarted ? 1 : 0)
             })
@@ -73,8 +68,8 @@ struct ObserverTests {
     @Test func `an unshared operation calls its own observer for every phase`() {
         let manager = OperationQueueManager<String>()
         let operation = ManualOperation("a")
-        operation.add(observer())
-        #expect(manager.enqueueAlone(operation, waiter: nil as Waiter<Int>?).isStarted)
+        operation.add(OperationObserver(notify: note))
+        #expect(manager.enqueueAloneAtHome(operation).isStarted)
         operation.finish(.success(1))
         #expect(notices.entries == ["ready", "executing", "finished"])
     }

@@ -6,14 +6,9 @@ import Testing
 /// What is in flight, found by the group of its identifier.
 struct OperationGroupTests {
     /// Identifiers such as "a1": those with the same letter are of one group.
-    private static let settings = {
-        var settings = OperationQueueManager<String>.Settings()
-        settings.group = { group($0) }
-        return settings
-    }()
     private static func group(_ identifier: String) -> Int { Int(identifier.utf8.first ?? 0) }
 
-    let manager = OperationQueueManager<String>(settings: settings)
+    let manager = OperationQueueManager<String>(group: { group($0) })
 
     private func start(_ identifier: String) throws -> ManualOperation {
         try #require(manager.enqueue(identifier, waiter: nil, make: { ManualOperation(identifier) }).operation)
@@ -39,7 +34,7 @@ struct OperationGroupTests {
         manager.maxConcurrent = 1
         let operations = try ["a1", "a2"].map(start)
         let alone = ManualOperation("a3")
-        _ = manager.enqueueAlone(alone, waiter: nil as Waiter<Int>?)
+        _ = manager.enqueueAloneAtHome(alone)
         #expect(Set(found("a")) == Set(operations.map { ObjectIdentifier($0) }))
         for operation in operations + [alone] { operation.cancel() }
     }
@@ -51,7 +46,7 @@ struct OperationGroupTests {
         manager.maxConcurrent = slots
         let (first, alone) = (try start("b1"), ManualOperation("a1"))
         #expect(
-            manager.enqueueAlone(alone, waiter: nil as Waiter<Int>?, group: Self.group("a")).isStarted
+            manager.enqueueAloneAtHome(alone, group: Self.group("a")).isStarted
                 && found("a") == [ObjectIdentifier(alone)])
         for operation in [first, alone] { operation.cancel() }
         #expect(found("a").isEmpty)

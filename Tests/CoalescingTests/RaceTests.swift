@@ -13,7 +13,7 @@ import Testing
 /// accident that shows it and takes twenty times as long.
 @Suite(.serialized)
 struct RaceTests {
-    private static let events = Rounds.count * (isSanitized ? 100_000 : 1_000_000)
+    static let events = Rounds.count * (isSanitized ? 100_000 : 1_000_000)
     private static var isSanitized: Bool { unsafe dlsym(nil, "__tsan_init") != nil }
 
     @Test func `every caller is called once, on its own queue, and no work runs twice at a time`() async {
@@ -39,24 +39,28 @@ private final class Site: Sendable {
     let working = Protected(0)
 }
 
-private final class RacingOperation: CoalescibleOperation<Int> {
+private final class RacingOperation: CoalescibleOperation<Int>, @unchecked Sendable {
+    let number: Int
     let site: Site
     let race: Race
     let isWorking = Atomic(false)
     let finishesAtOnce: Bool
     let dawdles: Bool
 
-    nonisolated init(_ identifier: Int, race: Race, dice: UInt64) {
+    init(_ identifier: Int, race: Race, dice: UInt64) {
         site = race.sites[identifier]
         self.race = race
         finishesAtOnce = dice % 4 == 0
         dawdles = (dice >> 8) % 16 == 0
-        super.init(identifier: identifier)
+        number = identifier
+        super.init()
         if dice % 3 == 0 { lastLeavePolicy = .cancel }
     }
 
+    override var identifier: (any Hashable & Sendable)? { number }
+
     /// Threads meet in the narrow places only if somebody dawdles there.
-    nonisolated func dawdle() {
+    func dawdle() {
         if dawdles { sched_yield() }
     }
 
@@ -84,7 +88,7 @@ private final class RacingOperation: CoalescibleOperation<Int> {
         stopWorking()
     }
 
-    nonisolated func stopWorking() {
+    func stopWorking() {
         site.working.withLock { working in
             guard isWorking.exchange(false, ordering: .sequentiallyConsistent) else { return }
             working -= 1
@@ -93,7 +97,7 @@ private final class RacingOperation: CoalescibleOperation<Int> {
 }
 
 /// One thread: the callback queue of its waiters, and what became of each of them.
-private final class Worker: CallbackQueue {
+final class Worker: CallbackQueue {
     private struct State: Sendable {
         var callbacks: [@Sendable () -> Void] = []
         var calls: [UInt8] = []
@@ -168,13 +172,10 @@ private final class Race: Sendable {
         self.isAlwaysShared = isAlwaysShared
         self.seed = seed
         rounds = events / (Self.threads * Self.identifiers) + 1
-        var settings = OperationQueueManager<Int>.Settings()
-        settings.shards = 4
-        settings.observers = [
-            OperationObserver(of: .executing) { notice in (notice.operation as? RacingOperation)?.dawdle() }
-        ]
-        if !isAlwaysShared { (settings.maxConcurrent, settings.maxQueued) = (8, 16) }
-        manager = OperationQueueManager(settings: settings)
+        let dawdling = OperationObserver(of: .executing) { ($0.operation as? RacingOperation)?.dawdle() }
+        manager = OperationQueueManager(
+            maxConcurrent: isAlwaysShared ? .max : 8, maxQueued: isAlwaysShared ? .max : 16, shards: 4,
+            observers: [dawdling])
     }
 
     func run() {

@@ -7,14 +7,11 @@ struct OperationUseTests {
     let database = Database()
     let notices = Log<String>()
 
-    private func users(_ phases: OperationObserver.Phases = .ended) -> OperationQueueManager<Int> {
-        var settings = OperationQueueManager<Int>.Settings()
-        settings.observers = [
-            OperationObserver(of: phases) { [notices] notice in
-                notices.append("\(notice.phase)" + (notice.error.map { " \($0.name)" } ?? ""))
-            }
-        ]
-        return OperationQueueManager(settings: settings)
+    private func users() -> OperationQueueManager<Int> {
+        let observer = OperationObserver(of: .finished, .cancelled) { [notices] notice in
+            notices.append("\(notice.phase)" + (notice.error.map { " \($0.name)" } ?? ""))
+        }
+        return OperationQueueManager(observers: [observer])
     }
 
     @Test func `an observer of the manager is called with the end of each operation`() {
@@ -41,16 +38,20 @@ struct OperationUseTests {
         #expect(notices.entries == ["ready 7", "executing 7", "finished 7"])
     }
 
-    @Test func `a task makes an operation and its dependency, which is shared`() throws {
+    @Test func `a task makes work of the value of its dependency, which is shared`() async throws {
         let (users, greetings) = (users(), OperationQueueManager<String>())
-        let asked = ["en", "de"].map { language in
-            let task = OperationTask { Greeting(of: users.operation(for: 7), in: language) }
-                .after { users.enqueue(7, waiter: nil) { UserQuery(id: 7, database: database) }.operation }
-            return greetings.enqueue(language, waiter: nil, task: task).operation
+        let got = Log<String>()
+        for language in ["en", "de"] {
+            let task = OperationTask(after: { users.enqueue(7, waiter: nil) { UserQuery(id: 7, database: database) } })
+            {
+                Greeting(user: $0, language: language)
+            }
+            let waiter = Waiter<String>(on: InlineQueue.shared) { got.append((try? $0.get()) ?? "none") }
+            #expect(greetings.enqueue(language, waiter: waiter, task: task).operation?.phase == .pending)
         }
-        #expect(asked.map { $0?.phase } == [.pending, .pending])
         database.answer(7)
-        #expect(asked.map { $0?.phase } == [.finished, .finished])
+        while got.entries.count < 2 { await Task.yield() }
+        #expect(Set(got.entries) == ["en user 7", "de user 7"])
         #expect(database.reads.entries == [7])
     }
 
@@ -74,7 +75,13 @@ struct OperationUseTests {
         #expect(users.operations.isEmpty)
     }
 
-    @Test func `dropping a permit abandons the operation`() async {
+    /// With an actor the conformance that the compiler advised compiled, and aborted here.
+    @Test func `an operation conforms to a protocol, whose methods every thread may call`() async {
+        let described: any CustomStringConvertible & Sendable = Described()
+        #expect(await Task.detached { described.description }.value == "described")
+    }
+
+    @Test func `dropping a completion abandons the work`() async {
         let users = OperationQueueManager<Int>()
         await #expect {
             try await users.value(for: 7) { Forgetful() }
@@ -86,26 +93,20 @@ struct OperationUseTests {
 
 private struct Broken: Error {}
 
-/// Begins when it may, and has nothing to do.
-private final class Greeting: CoalescibleOperation<String> {
-    let user: UserQuery?
+private struct Greeting: Work {
+    let user: User
     let language: String
 
-    nonisolated init(of user: UserQuery?, in language: String) {
-        self.user = user
-        self.language = language
-        super.init()
-    }
-
-    override func execute() {
-        finish(.success("\(language) \(user?.value?.name ?? "")"))
+    func begin(_ completion: Completion<String>) {
+        completion.finish(.success("\(language) \(user.name)"))
     }
 }
 
+private final class Described: CoalescibleOperation<Int>, CustomStringConvertible, @unchecked Sendable {
+    var description: String { "described" }
+}
+
 /// Loses track of its work.
-private final class Forgetful: CoalescibleOperation<User> {
-    override func execute() {
-        let permit = FinishPermit(self)
-        _ = consume permit
-    }
+private struct Forgetful: Work {
+    func begin(_ completion: Completion<User>) {}
 }

@@ -128,11 +128,11 @@ private final class Sheet {
     func append(_ chunk: String) { text += chunk }
 }
 
-final class Download: CoalescibleOperation<Body> {
+final class Download: CoalescibleOperation<Body>, @unchecked Sendable {
     let origin: Origin
     let body = Body()
 
-    nonisolated init(origin: Origin) {
+    init(origin: Origin) {
         self.origin = origin
         super.init()
         lastLeavePolicy = .cancel

@@ -10,9 +10,7 @@ struct WorkedExampleTests {
     let users: OperationQueueManager<Int>
 
     init() {
-        var settings = OperationQueueManager<Int>.Settings()
-        settings.maxConcurrent = 2
-        users = OperationQueueManager<Int>(settings: settings)
+        users = OperationQueueManager<Int>(maxConcurrent: 2)
     }
 
     private func ask(_ id: Int) -> Enqueued<UserQuery, Never> {
@@ -22,9 +20,7 @@ struct WorkedExampleTests {
 
     @Test func `the example runs as printed`() {
         let loop = DispatchLoop()
-        var settings = OperationQueueManager<Int>.Settings()
-        settings.maxConcurrent = 2
-        let users = OperationQueueManager<Int>(settings: settings)
+        let users = OperationQueueManager<Int>(maxConcurrent: 2)
 
         let waiter = Waiter<User>(on: loop) { result in page.show(result) }
         let enqueued = users.enqueue(7, waiter: waiter) { UserQuery(id: 7, database: database) }
@@ -108,11 +104,11 @@ final class DispatchLoop: CallbackQueue {
     }
 }
 
-final class UserQuery: CoalescibleOperation<User> {
+final class UserQuery: CoalescibleOperation<User>, @unchecked Sendable {
     let id: Int
     let database: Database
 
-    nonisolated init(id: Int, database: Database) {
+    init(id: Int, database: Database) {
         self.id = id
         self.database = database
         super.init()

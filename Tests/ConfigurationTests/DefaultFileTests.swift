@@ -1,5 +1,8 @@
-import Proxy
+import Glibc
+import Routing
+import Telemetry
 import Testing
+import Upstream
 
 @testable import Configuration
 
@@ -18,13 +21,39 @@ import Testing
     }
 
     @Test func `the shipped file is generated from the key table and the defaults`() throws {
-        let shipped = try String(contentsOfRepositoryFile: "config/coalesced.yaml")
+        try expect("config/coalesced.yaml", isMadeAs: Self.made)
+    }
+
+    @Test func `the manual page of the file is generated from the key table and the defaults`() throws {
+        try expect("docs/coalesced.yaml.5", isMadeAs: ManualFile.made)
+    }
+
+    /// With `COALESCED_WRITE=1` a file that differs is written anew.
+    private func expect(_ path: String, isMadeAs made: String) throws {
+        let shipped = try String(contentsOfRepositoryFile: path)
         let shippedLines = shipped.split(separator: "\n", omittingEmptySubsequences: false)
-        let madeLines = Self.made.split(separator: "\n", omittingEmptySubsequences: false)
+        let madeLines = made.split(separator: "\n", omittingEmptySubsequences: false)
         for (number, (shipped, made)) in zip(shippedLines, madeLines).enumerated() {
-            #expect(shipped == made, "line \(number + 1)")
+            #expect(shipped == made, "line \(number + 1) of \(path)")
         }
         #expect(shippedLines.count == madeLines.count)
+        if shipped != made, unsafe getenv("COALESCED_WRITE") != nil { try made.write(toRepositoryFile: path) }
+    }
+
+    /// It is short, and has no more than what a newcomer reads first: one line to change.
+    @Test func `the installed file needs one changed line, and has the defaults except for the access log`() throws {
+        let installed = try String(contentsOfRepositoryFile: "config/installed.yaml")
+        guard case .failure(let mistakes) = Configuration.load(text: installed, path: "f") else {
+            Issue.record("it has an upstream")
+            return
+        }
+        #expect(mistakes.all.count == 1 && mistakes.all.allSatisfy { $0.message.contains("`upstreams` is empty") })
+        let comment = try #require(installed.firstMatch(of: #/\n# +(upstreams: .+)\n/#))
+        let changed = installed.replacing("\nupstreams: []\n", with: "\n\(comment.1)\n")
+        var expected = Settings()
+        expected.upstreams[0].name = "app"
+        expected.accessLog.target = .file(path: "/var/log/coalesced/access.log")
+        #expect(try Configuration.load(text: changed, path: "f").get() == expected)
     }
 
     @Test func `the shipped file gives the default settings`() throws {

@@ -2,7 +2,7 @@ import Admin
 import Bytes
 import HTTPSemantics
 import Libevent
-import Proxy
+import Routing
 import Storage
 import Telemetry
 import Testing

@@ -1,7 +1,7 @@
 import Bytes
 import Configuration
 import HTTPSemantics
-import Proxy
+import Routing
 import Storage
 import Testing
 import Upstream

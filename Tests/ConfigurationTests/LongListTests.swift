@@ -1,4 +1,4 @@
-import Proxy
+import Routing
 import Testing
 
 @testable import Configuration

@@ -272,7 +272,15 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         Faulty(
             "upstreams:\n  - name: a\n    servers: [http://a.example]\n  - name: a\n    servers: [http://b.example]\n",
             "f:4:5: an upstream named `a` already exists above; use another name"),
-        Faulty("upstreams: []\n", "f:1:12: `upstreams` is empty; give at least 1"),
+        Faulty(
+            "upstreams: []\n",
+            "f:1:12: `upstreams` is empty; name the servers to forward to, such as `[{name: app, servers: [http://127.0.0.1:9000]}]`"
+        ),
+        // A route cannot name one either; that is not told as well.
+        Faulty(
+            "upstreams: []\nroutes:\n  - upstream: app\n",
+            "f:1:12: `upstreams` is empty; name the servers to forward to, such as `[{name: app, servers: [http://127.0.0.1:9000]}]`"
+        ),
         Faulty("upstreams:\n  name: a\n", "f:2:3: `upstreams` is a list (`- …`), not keys and values"),
         Faulty(
             "routes:\n  - upstream: orgin\n",

@@ -3,7 +3,7 @@ import Bytes
 import Configuration
 import HTTPSemantics
 import Libevent
-import Proxy
+import Routing
 import Storage
 import Telemetry
 import Testing
@@ -208,6 +208,20 @@ import Upstream
         #expect(Settings().admin.address != nil && Settings().overridden(by: flags).admin.address == nil)
         #expect(throws: ValueMistake.self) { try ScalarSyntax.adminTarget.value(of: "of") }
     }
+
+    /// As in the file that is installed.
+    @Test func `a flag gives the server of a file whose list of upstreams is empty`() throws {
+        var flags = Overrides()
+        flags.servers = [UpstreamServer(host: "a.example")]
+        let settings = try Configuration.load(text: "upstreams: []\n", path: "f", overriddenBy: flags).get()
+        #expect(settings.upstreams.map(\.servers) == [flags.servers])
+        let routed = Configuration.load(
+            text: "upstreams: []\nroutes: [{upstream: app}]\n", path: "f", overriddenBy: flags)
+        guard case .failure(let mistakes) = routed else { throw Unexpected() }
+        #expect(mistakes.all.map(\.message) == ["there is no upstream `app`; name one of: origin"])
+    }
+
+    private struct Unexpected: Error {}
 
     @Test func `without a file, only a flag turns the admin listener on`() throws {
         #expect(Settings.withoutFile.admin.address == nil)

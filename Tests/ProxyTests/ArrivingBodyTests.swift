@@ -1,6 +1,7 @@
 import Bytes
 import HTTPSemantics
 import Logging
+import RouteTesting
 import Storage
 import Testing
 import Upstream

@@ -3,6 +3,7 @@ import Glibc
 import HTTPSemantics
 import Libevent
 import LoopTesting
+import RouteTesting
 import Storage
 import Testing
 
@@ -44,11 +45,17 @@ import Testing
         _ sources: Delivery.Source..., framing: Delivery.Framing, passesTrailers: Bool = false, head: String = head,
         room: Int = 0
     ) -> Delivery {
+        delivery(
+            of: sources.count == 1 ? .one(sources[0]) : .row(sources), framing: framing, passesTrailers: passesTrailers,
+            head: head, room: room)
+    }
+
+    private static func delivery(
+        of sources: Delivery.Sources, framing: Delivery.Framing, passesTrailers: Bool = false, head: String, room: Int
+    ) -> Delivery {
         let bytes = ByteBuffer(capacity: head.utf8.count + room)
         bytes.append(string: head)
-        return Delivery(
-            head: bytes, sources.count == 1 ? .one(sources[0]) : .row(sources), framing: framing,
-            passesTrailers: passesTrailers)
+        return Delivery(head: bytes, sources, framing: framing, passesTrailers: passesTrailers)
     }
 
     /// One response, made anew for each way of cutting it.
@@ -75,7 +82,7 @@ import Testing
             content: ", two, th"),
         Course(
             testDescription: "a stored body that is packed with its head",
-            start: { delivery(.packed(packed("one, two, three")), framing: .sized, head: $0, room: $1) },
+            start: { delivery(of: .packed(packed("one, two, three")), framing: .sized, head: $0, room: $1) },
             content: "one, two, three"),
         Course(
             testDescription: "no body",

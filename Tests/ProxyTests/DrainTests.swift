@@ -1,6 +1,7 @@
 import Bytes
 import Libevent
 import LoopTesting
+import Routing
 import Telemetry
 import Testing
 
@@ -19,7 +20,7 @@ import Testing
         proxy = try TestProxy()
         let socket = try ListeningSocket(.ipv4(.loopback, port: 0))
         address = socket.address
-        try proxy.worker.listen(on: [socket])
+        try proxy.worker.clients.listen(on: [socket])
         client = try TestSocket(connectingTo: address, on: proxy.loop)
         client.onConnected = { [unowned client] _ in client.startReading() }
         let input = ByteBuffer(capacity: 4096)

@@ -4,10 +4,10 @@ import Testing
 
 @testable import Proxy
 
-/// The table of endings, as `Fetch.Ending` has it in its comment.
+/// The table of endings, as `FetchEnding` has it in its comment.
 @Suite struct FetchEndingTests {
     struct Row: CustomTestStringConvertible {
-        let ending: Fetch.Ending
+        let ending: FetchEnding
         /// Those who wait.
         let error: String?
         var breaksBody = false

@@ -1,5 +1,6 @@
 import Libevent
 import LoopTesting
+import Routing
 import Telemetry
 import Testing
 

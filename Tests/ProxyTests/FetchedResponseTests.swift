@@ -1,5 +1,7 @@
 import Bytes
 import HTTPSemantics
+import RouteTesting
+import Routing
 import Storage
 import Telemetry
 import Testing

@@ -1,4 +1,6 @@
 import Coalescing
+import RouteTesting
+import Routing
 import Testing
 import Upstream
 

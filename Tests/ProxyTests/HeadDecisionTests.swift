@@ -1,5 +1,7 @@
 import Bytes
 import HTTPSemantics
+import RouteTesting
+import Routing
 import Storage
 import Testing
 
@@ -188,7 +190,7 @@ import Testing
         let request = try world.request(row.request)
         let plan = try world.plan(for: request)
         let reason = row.sharing.reasonToRemember(
-            Status(row.status), for: plan, plan.method(for: request), leaderWasReleased: row.wasReleased)
+            Status(row.status), for: plan, leaderWasReleased: row.wasReleased)
         #expect(reason == row.expected)
     }
 
@@ -225,7 +227,7 @@ import Testing
             responseTime: arrival,
             policy: policy)
         return HeadDecision.on(
-            facts, head.view, length: row.length, part: part, for: request, plan, policy,
+            facts, head.view, length: row.length, part: part, for: plan, policy,
             hasPassCookie: request.hasPassCookie || row.given.contains(.passCookie),
             objectLimit: StoredResponse.mostObjectSize(head.view, content: limit, partOf: nil),
             isOutdated: row.given.contains(.outdatedGroup), wasInvalidated: row.given.contains(.invalidatedKey))

@@ -1,6 +1,8 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import RouteTesting
+import Routing
 import Storage
 import Telemetry
 import Testing
@@ -122,7 +124,7 @@ import Testing
 
     private func append(_ sources: Delivery.Sources, to out: ByteBuffer) {
         let list = GatherList()
-        let isWhole = sources.gatherAll(into: list)
+        let isWhole = sources.gatherAll(into: list, behind: out)
         #expect(isWhole)
         list.copy(to: out)
     }

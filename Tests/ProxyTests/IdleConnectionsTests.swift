@@ -1,6 +1,7 @@
 import Bytes
 import Libevent
 import LoopTesting
+import Routing
 import Testing
 
 @testable import Proxy

@@ -3,6 +3,7 @@ import Coalescing
 import HTTPSemantics
 import Libevent
 import LoopTesting
+import Routing
 import Storage
 import Testing
 

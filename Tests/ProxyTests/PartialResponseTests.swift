@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import RouteTesting
 import Storage
 import Testing
 

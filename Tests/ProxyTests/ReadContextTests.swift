@@ -8,14 +8,14 @@ import Testing
     @Test func `the number of clients with a large content buffer is limited`() {
         let contexts = ReadContexts(limits: .response)
         var lent = (0..<ReadContexts.mostForContent).map { _ in contexts.lendForContent() }
-        #expect(lent.allSatisfy { $0.purpose == .content })
+        #expect(lent.allSatisfy { $0.isForContent })
         let further = contexts.lendForContent()
-        #expect(further.purpose == .heads)
+        #expect(!further.isForContent)
         contexts.takeBack(further)
-        #expect(contexts.lendForContent().purpose == .heads)
+        #expect(!contexts.lendForContent().isForContent)
         contexts.takeBack(lent.removeLast())
-        #expect(contexts.lendForContent().purpose == .content)
-        #expect(contexts.lendForContent().purpose == .heads)
+        #expect(contexts.lendForContent().isForContent)
+        #expect(!contexts.lendForContent().isForContent)
     }
 
     @Test func `buffers that are returned after the limits changed do not count`() {
@@ -23,6 +23,6 @@ import Testing
         let lent = (0..<ReadContexts.mostForContent).map { _ in contexts.lendForContent() }
         contexts.change(.trailers)
         for context in lent { contexts.takeBack(context) }
-        #expect(contexts.lendForContent().purpose == .content)
+        #expect(contexts.lendForContent().isForContent)
     }
 }

@@ -17,13 +17,13 @@ struct ReportedFieldsTests {
     }
 
     private static func tell(
-        _ record: inout ReportedFields.Record, _ names: [String], _ peer: String, at seconds: UInt64
+        _ record: inout ReportedFields, _ names: [String], _ peer: String, at seconds: UInt64
     ) -> [String]? {
-        record.tell(names.map { field($0) }, from: network(peer), at: seconds * 1_000_000_000)?.map { String($0.name) }
+        record.take(names.map { field($0) }, from: network(peer), at: seconds * 1_000_000_000)?.map { String($0.name) }
     }
 
     @Test func `each field is reported once for a network, ignoring case`() {
-        var record = ReportedFields.Record()
+        var record = ReportedFields()
         #expect(Self.tell(&record, ["X-A", "x-a", "X-B"], "192.0.2.1", at: 1) == ["X-A", "X-B"])
         #expect(Self.tell(&record, ["X-B", "X-C"], "192.0.2.255", at: 2) == ["X-C"])
         #expect(Self.tell(&record, ["X-a", "X-b"], "192.0.2.7", at: 999) == [])
@@ -37,8 +37,8 @@ struct ReportedFieldsTests {
     }
 
     @Test func `a field that may not be reported now is reported later`() {
-        var record = ReportedFields.Record()
-        for number in 0..<ReportedFields.Record.mostPerMinute {
+        var record = ReportedFields()
+        for number in 0..<ReportedFields.mostPerMinute {
             #expect(Self.tell(&record, ["X-A"], "10.0.\(number).1", at: 1) == ["X-A"])
         }
         #expect(Self.tell(&record, ["X-A"], "10.1.0.1", at: 2) == nil)
@@ -52,7 +52,7 @@ struct ReportedFieldsTests {
         let isNew = ReportedFields()
         #expect(!isNew.has(Self.field("X-A"), from: Self.network("10.0.0.1")))
         #expect(told.has(Self.field("X-A"), from: Self.network("10.0.0.1")), "enough was told")
-        for number in 1...ReportedFields.mostNetworks {
+        for number in 1...ReportedFields.mostGroups {
             told.add(Self.field("X-A"), from: Self.network("10.\(number / 256).\(number % 256).1"))
         }
         #expect(!told.has(Self.field("X-1"), from: Self.network("10.0.0.1")), "forgotten")
@@ -63,9 +63,9 @@ struct ReportedFieldsTests {
     }
 
     @Test func `names that a client invents take no place of other fields`() {
-        var record = ReportedFields.Record()
+        var record = ReportedFields()
         let odd = (0..<100).map { Self.field("a_\($0)", .oddName) }
-        let told = record.tell(odd + [Self.field("X-Forwarded-Proto")], from: Self.network("10.0.0.1"), at: 1)
+        let told = record.take(odd + [Self.field("X-Forwarded-Proto")], from: Self.network("10.0.0.1"), at: 1)
         #expect(told?.count == ReportedFields.mostOddNames + 1)
         #expect(told?.last.map { String($0.name) } == "X-Forwarded-Proto")
     }

@@ -1,6 +1,8 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import RouteTesting
+import Routing
 import Storage
 import Telemetry
 import Testing
@@ -228,7 +230,7 @@ import Testing
         let request = try world.request(row.request)
         for known in row.known { try world.learn(known, of: request) }
         let revalidation = Revalidation(
-            request: request, plan: try world.plan(for: request), requestTime: arrival.after(10),
+            plan: try world.plan(for: request), requestTime: arrival.after(10),
             hasPassCookie: hasPassCookie, operation: nil, shared: world.shared,
             recorder: Recorder(loop: loop, metrics: LoopMetrics(), feed: nil, trustedProxies: TrustedProxies()))
         let fields = row.answer.first?.isNumber == true ? String(row.answer.dropFirst(4)) : row.answer

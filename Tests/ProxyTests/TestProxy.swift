@@ -3,6 +3,8 @@ import HTTPSemantics
 import Libevent
 import Logging
 import LoopTesting
+import RouteTesting
+import Routing
 import Storage
 import Telemetry
 import Testing
@@ -33,8 +35,10 @@ final class TestProxy {
         change(&settings)
         let log = Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() }
         worker = Worker(
-            index: index, on: loop, shared: SharedState(StorageSettings(), log: log),
-            loopSettings: LoopSettings(settings, upstreams: [upstream]), metrics: metrics, accessLog: nil)
+            index: index,
+            LoopContext(
+                ofWorker: index, on: loop, shared: SharedState(StorageSettings(), log: log),
+                settings: LoopSettings(settings, upstreams: [upstream]), metrics: metrics, feed: nil))
         worker.context.shared.changeOrigins { worker.context.loopSettings.origins }
     }
 
@@ -43,14 +47,25 @@ final class TestProxy {
         loop.finish()
     }
 
+    /// Loads other settings, with the same upstream.
+    func reload(_ change: (inout ProxySettings) -> Void) {
+        let former = worker.context.loopSettings
+        var settings = former.settings
+        change(&settings)
+        worker.context.apply(LoopSettings(settings, upstreams: former.origins.map(\.settings), previous: former))
+    }
+
+    /// The request of a client, as it is admitted by the settings of now.
+    func admit(_ text: String = "GET /x") throws -> ClientRequest {
+        let parsed = try ParsedHead(text)
+        return try worker.context.admit(
+            parsed.head, parsed.fields, on: nil, isFromTrustedProxy: false, isBound: false)
+    }
+
     /// A client asks. What can be sent at once is sent when this returns.
     func ask(_ text: String = "GET /x") throws -> TestClient {
-        let parsed = try ParsedHead(text)
-        let admission = try worker.context.admit(
-            parsed.head, parsed.fields, on: nil, isFromTrustedProxy: false, isBound: false)
-        guard case .admitted(let request) = admission else { throw NotAdmitted(text: text) }
         let client = TestClient(of: worker)
-        client.ask(request)
+        client.ask(try admit(text))
         return client
     }
 
@@ -163,8 +178,6 @@ final class TestOrigin {
     /// Closes its connection instead.
     func hangUp() { asking.removeFirst().close() }
 }
-
-struct NotAdmitted: Error { let text: String }
 
 /// A client that takes whatever it is sent.
 final class TestClient: TransactionClient, TurnTaker {

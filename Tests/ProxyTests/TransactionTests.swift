@@ -1,3 +1,4 @@
+import Routing
 import Telemetry
 import Testing
 

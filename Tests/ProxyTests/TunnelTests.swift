@@ -1,6 +1,7 @@
 import Bytes
 import Libevent
 import LoopTesting
+import Routing
 import Telemetry
 import Testing
 
@@ -53,7 +54,7 @@ import Testing
     init() throws {
         let proxy = try TestProxy()
         let socket = try ListeningSocket(.ipv4(.loopback, port: 0))
-        try proxy.worker.listen(on: [socket])
+        try proxy.worker.clients.listen(on: [socket])
         let address = socket.address
         let client = End(try TestSocket(connectingTo: address, on: proxy.loop))
         proxy.loop.schedule(every: millisecond) { [unowned loop = proxy.loop] in loop.stop() }

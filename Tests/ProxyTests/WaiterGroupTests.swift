@@ -1,4 +1,6 @@
 import Coalescing
+import Libevent
+import Routing
 import Telemetry
 import Testing
 
@@ -50,6 +52,33 @@ import Testing
         members[0].transaction?.waitedTooLong()
         #expect(members[0].answer.hasPrefix("503 "))
         #expect(members[1].isWaiting && members[2].isWaiting)
+    }
+
+    @Test func `after a reload with a shorter wait-timeout nobody waits for longer than those who come`() throws {
+        let proxy = try TestProxy {
+            $0.coalescing.whenExceeded = .unavailable
+            $0.coalescing.waitTimeout = .seconds(3600)
+        }
+        let members = try crowd(of: 2, at: proxy)
+        proxy.reload { $0.coalescing.waitTimeout = .milliseconds(300) }
+        let late = try proxy.ask()
+        #expect(late.group === members[0].group)
+        proxy.run { late.hasEnded }
+        #expect(late.answer.hasPrefix("503 "))
+        #expect(members.allSatisfy { $0.answer.hasPrefix("503 ") })
+    }
+
+    @Test func `nobody follows a request from before a reload`() throws {
+        let proxy = try TestProxy()
+        let former = try proxy.admit()
+        proxy.reload { _ in }
+        let clients = (0..<2).map { _ in TestClient(of: proxy.worker) }
+        for client in clients { client.ask(former) }
+        #expect(clients[0].group != nil && clients[0].group === clients[1].group)
+        #expect(proxy.worker.clients.latestGroup.group == nil)
+        let next = try proxy.ask()
+        #expect(next.group === clients[0].group && next.transaction?.request.route !== former.route)
+        #expect(proxy.worker.clients.latestGroup.group === next.group, "others follow this one")
     }
 
     @Test func `a group whose members have all left takes no request`() throws {

@@ -1,4 +1,6 @@
 import Coalescing
+import Libevent
+import Routing
 import Testing
 
 @testable import Proxy

@@ -1,6 +1,8 @@
 import Bytes
 import HTTPSemantics
 import Logging
+import RouteTesting
+import Routing
 import Storage
 import Testing
 import Upstream
@@ -62,8 +64,10 @@ struct World {
         }
         sharing =
             changes.contains(.sharingGivenUp) ? .givenUp : changes.contains(.coalescingOff) ? .coalescingOff : .shared
+        settings.routes = [routeSettings]
         loopSettings = LoopSettings(settings, upstreams: "one")
-        route = Route(routeSettings, origin: Origin(.named("one")), settings)
+        guard let only = loopSettings.onlyRoute else { preconditionFailure("it takes all requests") }
+        route = only
     }
 
     func request(_ text: String) throws -> ClientRequest {

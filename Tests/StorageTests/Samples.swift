@@ -74,7 +74,9 @@ struct Cache {
     /// All that is found by a walk from one end of the store to the other.
     func removeAll(where isMeant: (CacheKey) -> Bool) -> Int {
         var (walk, removed) = (ResponseStore.Walk(), 0)
-        while let more = store.remove(along: &walk, where: isMeant) { removed += more }
+        for _ in 0..<store.shardCount {
+            while !store.step(along: &walk, { if isMeant($0) { removed += store.remove($0) } }) {}
+        }
         return removed
     }
 
@@ -134,7 +136,7 @@ extension ResponseStore {
     @discardableResult
     func removeAll() -> Int {
         var (walk, removed) = (Walk(), 0)
-        while let more = removeAll(along: &walk) { removed += more }
+        for _ in 0..<shardCount { while !step(along: &walk, { removed += remove($0) }) {} }
         return removed
     }
 }

@@ -70,15 +70,22 @@ import Testing
         }
     }
 
-    @Test func `everything is removed, one shard in each step`() {
+    @Test func `a walk goes round`() {
         let cache = Cache(memory: 64 << 20, shards: 4)
         for index in 0..<100 { cache.put("\(index)") }
         var walk = ResponseStore.Walk()
-        var counts: [Int] = []
-        while let count = cache.store.removeAll(along: &walk) {
-            counts.append(count)
-            #expect(cache.store.numbers.responses == 100 - counts.reduce(0, +))
+        var met: [String: Int] = [:]
+        for shard in 1...8 {
+            var isOver = false
+            while !isOver {
+                isOver = cache.store.step(along: &walk) { key in
+                    let bytes = key.bytes
+                    met[String(bytes.span), default: 0] += 1
+                }
+            }
+            #expect(walk.isAtShard)
+            if shard == 4 { #expect(met.count == 100 && met.values.allSatisfy { $0 == 1 }) }
         }
-        #expect(counts.count == 4 && counts.allSatisfy { (1..<100).contains($0) } && cache.budget.used == 0)
+        #expect(met.count == 100 && met.values.allSatisfy { $0 == 2 })
     }
 }

@@ -7,14 +7,14 @@ import Testing
     private static let second: Int64 = 1_000_000_000
     private static let millisecond: Int64 = 1_000_000
 
-    private static func trusted(_ patience: ServerPatience, saysTime: Bool = false) -> Int64 {
-        patience.trusted(saysTime: saysTime)
+    private static func trusted(_ patience: ServerPatience, statesTimeout: Bool = false) -> Int64 {
+        patience.trusted(statesTimeout: statesTimeout)
     }
 
     @Test func `an unknown server's connection is trusted for a second, or for the stated time`() {
         let patience = ServerPatience()
         #expect(Self.trusted(patience) == Self.second)
-        #expect(Self.trusted(patience, saysTime: true) == .max)
+        #expect(Self.trusted(patience, statesTimeout: true) == .max)
     }
 
     @Test func `half of the observed time is trusted, and at least the initial time until a close`() {
@@ -27,11 +27,11 @@ import Testing
     }
 
     @Test(arguments: [false, true])
-    func `half of the shortest time until a close is trusted, whatever the server states`(_ saysTime: Bool) {
+    func `half of the shortest time until a close is trusted, whatever the server states`(_ statesTimeout: Bool) {
         var patience = ServerPatience()
         for time in [2_900, 2_000, 2_400] as [Int64] { patience.noteClosed(after: time * Self.millisecond) }
         patience.noteOpen(after: 2_800 * Self.millisecond)
-        #expect(Self.trusted(patience, saysTime: saysTime) == Self.second)
+        #expect(Self.trusted(patience, statesTimeout: statesTimeout) == Self.second)
     }
 
     @Test

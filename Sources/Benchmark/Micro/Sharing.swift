@@ -7,7 +7,7 @@ import Synchronization
 enum Sharing {
     static let joiners = 9
 
-    private final class Work: CoalescibleOperation<Int> {}
+    private final class Work: CoalescibleOperation<Int>, @unchecked Sendable {}
 
     static func coalescing(_ count: Int, joiners: Int = joiners) {
         let manager = OperationQueueManager<Int>()
@@ -16,7 +16,7 @@ enum Sharing {
             var work: Work?
             for _ in 0...joiners {
                 let waiter = Waiter<Int>(on: InlineQueue.shared) { _ in counter.add() }
-                work = manager.enqueue(number, waiter: waiter) { Work(identifier: number) }.operation
+                work = manager.enqueue(number, waiter: waiter) { Work() }.operation
             }
             work?.finish(.success(number))
         }

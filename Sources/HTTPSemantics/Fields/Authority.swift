@@ -31,7 +31,7 @@ public struct Authority: Sendable, BitwiseCopyable {
     private static func registeredNameEnd(_ text: Span<UInt8>) -> Int? {
         var index = 0
         while true {
-            while index < text.count, text[index].isRegisteredNameByte { index &+= 1 }
+            index = text.firstIndexOutsideRegisteredName(from: index) ?? text.count
             if index == text.count || text[index] == UInt8(ascii: ":") { return index }
             guard text[index] == UInt8(ascii: "%"), index + 2 < text.count, text[index + 1].hexadecimalValue != nil,
                 text[index + 2].hexadecimalValue != nil

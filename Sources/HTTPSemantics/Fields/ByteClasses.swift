@@ -2,15 +2,6 @@ import Bytes
 
 /// The character classes of the grammar (RFC 5234 §B.1, RFC 9110 §5.5, RFC 3986 §2). Two words of bits cover ASCII.
 extension UInt8 {
-    /// `unreserved / sub-delims` (RFC 3986 §3.2.2).
-    @inlinable
-    var isRegisteredNameByte: Bool {
-        // ! $ & ' ( ) * + , - . 0-9 ; =, then A-Z _ a-z ~
-        self < 64
-            ? 0x2bff_7fd2_0000_0000 as UInt64 &>> UInt64(self) & 1 != 0
-            : self < 128 && 0x47ff_fffe_87ff_fffe as UInt64 &>> UInt64(self & 63) & 1 != 0
-    }
-
     /// Whether a field value must not contain this byte: CTL except HTAB (RFC 9110 §5.5).
     @inlinable @inline(__always)
     var isForbiddenInValue: Bool { (self < 0x20 && self != 0x09) || self == 0x7f }

@@ -36,7 +36,7 @@ public final class KeyedForwarding: Sendable {
     }
 
     /// Whether `field`, with this name, is of that kind, in a key or not.
-    static func isClientsWord(_ name: Span<UInt8>, _ field: KnownField) -> Bool {
+    static func isClientClaim(_ name: Span<UInt8>, _ field: KnownField) -> Bool {
         field == .other ? subject(name) != nil : known.contains(field)
     }
 

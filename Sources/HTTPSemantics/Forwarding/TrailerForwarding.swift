@@ -40,7 +40,7 @@ extension ByteBuffer {
     private static func mayBeTrailer(_ name: Span<UInt8>, _ field: KnownField) -> Bool {
         switch field {
         case .etag, .proxyStatus: true
-        case .other: !name.isEqualIgnoringCase(to: "www-authenticate") && !KeyedForwarding.isClientsWord(name, field)
+        case .other: !name.isEqualIgnoringCase(to: "www-authenticate") && !KeyedForwarding.isClientClaim(name, field)
         default: false
         }
     }

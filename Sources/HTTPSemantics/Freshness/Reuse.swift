@@ -77,3 +77,16 @@ extension ResponseFacts {
         limit == DeltaSeconds.infinite || overdue <= limit
     }
 }
+
+extension ResponseFacts {
+    /// Whether a response stored for one URL alone is preferred over a response stored for several equivalent URLs:
+    /// while it is fresh, or if it is more recent (RFC 9111 §4).
+    package func goesBefore(_ common: ResponseFacts?, for directives: RequestDirectives, at now: Moment) -> Bool {
+        isFresh(for: directives, at: now) || common.map(isMoreRecent) ?? false
+    }
+
+    /// Whether a request with these directives gets the response as a fresh one.
+    package func isFresh(for directives: RequestDirectives, at now: Moment) -> Bool {
+        if case .fresh = reuse(for: directives, at: now) { true } else { false }
+    }
+}

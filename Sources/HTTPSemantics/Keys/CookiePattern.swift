@@ -49,14 +49,15 @@ public struct CookiePatterns: Sendable {
         while cookies.next() {
             count += 1
             // `isCertain` is checked once here, not for each pattern.
-            guard count <= KeyPolicy.mostParameters, LenientName.isCertain(cookies.name), !areMeant(cookies.name) else {
+            guard count <= KeyPolicy.mostParameters, LenientName.isCertain(cookies.name), !matchesPattern(cookies.name)
+            else {
                 return true
             }
         }
         return false
     }
 
-    private func areMeant(_ cookie: Span<UInt8>) -> Bool {
+    private func matchesPattern(_ cookie: Span<UInt8>) -> Bool {
         if let index { return index.matches(cookie) }
         for pattern in patterns where pattern.mayMean(cookie) { return true }
         return false

@@ -29,7 +29,7 @@ extension CachingPolicy {
         case .other where !forwardsOddNames && !name.isPlainName: return .sameForAll
         case .other where writesForwarded && forwardsSenders && KeyedForwarding.namesSender(name):
             return keyedFields.contains { $0.span.isEqualIgnoringCase(to: name) } ? .sameForAll : .more
-        default: return writesForwarded && KeyedForwarding.isClientsWord(name, field) ? .sameForAll : .asSent
+        default: return writesForwarded && KeyedForwarding.isClientClaim(name, field) ? .sameForAll : .asSent
         }
     }
 }

@@ -11,7 +11,7 @@ extension CachingPolicy {
     /// Whether `one` and `other` have the same distinguishing lines in the same order: names in any case, values byte
     /// for byte. In `Accept-Encoding`, an equal set of codings suffices. Does not allocate.
     public func matchForSharing(_ one: FieldView, _ other: FieldView) -> Bool {
-        var (own, others) = (TellingLines(one), TellingLines(other))
+        var (own, others) = (DistinguishingLines(one), DistinguishingLines(other))
         while true {
             let (line, counterpart) = (own.next(under: self), others.next(under: self))
             guard let line, let counterpart else {
@@ -27,7 +27,7 @@ extension CachingPolicy {
     /// `Accept-Language` and `Accept-Encoding`. If so, the caller should remember that other requests may get another
     /// response.
     public func isPersonalized(_ request: FieldView) -> Bool {
-        var lines = TellingLines(request)
+        var lines = DistinguishingLines(request)
         while let line = lines.next(under: self) {
             let field = request.lines[line].field
             if field != .accept, field != .acceptLanguage { return true }
@@ -94,7 +94,9 @@ extension CachingPolicy {
     /// Whether each request may get any coding that the other may get. A request without the field accepts every coding
     /// (RFC 9110 §12.5.3), which differs from an empty set.
     private static func acceptSameCodings(_ one: FieldView, _ other: FieldView) -> Bool {
-        guard saysCodings(one), saysCodings(other) else { return saysCodings(one) == saysCodings(other) }
+        guard sendsAcceptEncoding(one), sendsAcceptEncoding(other) else {
+            return sendsAcceptEncoding(one) == sendsAcceptEncoding(other)
+        }
         if let own = CodingSet(acceptedBy: one), let others = CodingSet(acceptedBy: other) { return own == others }
         var (own, others) = (LineIterator(one, .acceptEncoding), LineIterator(other, .acceptEncoding))
         while true {
@@ -105,7 +107,7 @@ extension CachingPolicy {
     }
 
     /// Whether the origin receives the accepted codings: fields that `Connection` nominates are not forwarded.
-    private static func saysCodings(_ request: FieldView) -> Bool {
+    private static func sendsAcceptEncoding(_ request: FieldView) -> Bool {
         guard request.contains(.acceptEncoding) else { return false }
         return request.lines.indices.contains {
             request.lines[$0].field == .acceptEncoding && !request.isNominated(lineAt: $0)
@@ -115,7 +117,7 @@ extension CachingPolicy {
 
 /// The lines of a request that distinguish it from others. Excludes fields that `Connection` nominates: they are for
 /// this hop only.
-private struct TellingLines: ~Escapable {
+private struct DistinguishingLines: ~Escapable {
     private let fields: FieldView
     private var position = 0
 
@@ -137,10 +139,10 @@ private struct TellingLines: ~Escapable {
 extension CachingPolicy {
     /// Appends bytes that are equal exactly for requests that match for sharing; no bytes if no line distinguishes the
     /// request.
-    func appendTelling(_ request: FieldView, to buffer: ByteBuffer) {
+    func appendDistinguishing(_ request: FieldView, to buffer: ByteBuffer) {
         // None of these bytes occurs in a name or a value.
         let (line, valueFollows, end, codings, next): (UInt8, UInt8, UInt8, UInt8, UInt8) = (3, 1, 0, 4, 0x0a)
-        var lines = TellingLines(request)
+        var lines = DistinguishingLines(request)
         while let index = lines.next(under: self) {
             buffer.append(line)
             buffer.append(lowercasing: request.name(at: index))
@@ -148,7 +150,7 @@ extension CachingPolicy {
             buffer.append(request.value(at: index))
             buffer.append(end)
         }
-        guard Self.saysCodings(request) else { return }
+        guard Self.sendsAcceptEncoding(request) else { return }
         if var accepted = CodingSet(acceptedBy: request) {
             buffer.append(codings)
             while let coding = accepted.popByte() { buffer.append(coding) }

@@ -32,7 +32,7 @@ public struct VariantKey: Sendable {
         let buffer = ByteBuffer(capacity: 512)
         Self.append(fields, under: rule, to: buffer)
         let count = buffer.count
-        policy.appendTelling(fields, to: buffer)
+        policy.appendDistinguishing(fields, to: buffer)
         guard buffer.count > count else { return nil }
         bytes = buffer.copied()
     }

@@ -53,6 +53,22 @@ public enum Sharing: Sendable, Equatable {
     /// lifetime.
     case waitersOnly
     case nobody(NotSharedReason)
+
+    /// Whether requests that come while the response arrives may have it.
+    package var isForLateJoiners: Bool {
+        switch self {
+        case .everyone, .whileArriving: true
+        case .waitersOnly, .nobody: false
+        }
+    }
+
+    /// Whether requests other than the leader's may have the response.
+    package var isForSeveral: Bool {
+        switch self {
+        case .everyone, .whileArriving, .waitersOnly: true
+        case .nobody: false
+        }
+    }
 }
 
 extension ResponseFacts {

@@ -42,7 +42,7 @@ public protocol IterationReader: AnyObject {
     /// The readers that wait until the sockets have been read.
     private let readers = LaterList<any IterationReader>()
     /// Sockets whose `iterationEnds()` is to be called.
-    private let socketsToTell = LaterList<Socket>()
+    private let socketsToCall = LaterList<Socket>()
     private let hooks = LaterList<() -> Void>()
     private var closing = ClosingQueue()
     private var isRunning = false
@@ -104,12 +104,12 @@ extension EventLoop {
         while !handle.mustStop {
             unsafe clockIsFresh = false
             let waits =
-                hooks.isEmpty && readers.isEmpty && socketsToTell.isEmpty && !handle.hasOwnPosts && closing.isEmpty
+                hooks.isEmpty && readers.isEmpty && socketsToCall.isEmpty && !handle.hasOwnPosts && closing.isEmpty
             let result = unsafe event_base_loop(base, waits ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK)
             precondition(result >= 0, "the kernel refused to wait for events")
-            if !readers.isEmpty { tellReaders() }
+            if !readers.isEmpty { callIterationReaders() }
             if handle.hasOwnPosts { runBatch() }
-            if !socketsToTell.isEmpty { tellSockets() }
+            if !socketsToCall.isEmpty { callEndOfIteration() }
             if !hooks.isEmpty { runHooks() }
             closing.iterationEnds()
             // If no code asked for the time, the iteration did next to nothing, and is not counted.
@@ -134,7 +134,7 @@ extension EventLoop {
     public func afterReading(_ reader: any IterationReader) { readers.add(reader) }
 
     /// Calls `socket.iterationEnds()` once at the end of the current iteration, before the hooks and without a closure.
-    func callAtIterationEnd(_ socket: Socket) { socketsToTell.add(socket) }
+    func callAtIterationEnd(_ socket: Socket) { socketsToCall.add(socket) }
 
     /// Closes the descriptor of a socket that is no longer watched, now or in one of the next iterations.
     func close(_ descriptor: Int32) {
@@ -158,7 +158,7 @@ extension EventLoop {
         isFinished = true
         handle.beginClosing()
         runBatch()
-        tellSockets()
+        callEndOfIteration()
         runHooks()
         for servers in nameServers.values { servers.loopEnds() }
         for timer in timers.values { timer.cancel() }
@@ -166,7 +166,7 @@ extension EventLoop {
         wheel?.loopEnds()
         hooks.removeAll()
         readers.removeAll()
-        socketsToTell.removeAll()
+        socketsToCall.removeAll()
         // These jobs release objects whose last references other threads dropped a moment ago.
         while handle.takeLastBatch(&batch) { runTakenBatch() }
         handle.disown()
@@ -176,7 +176,7 @@ extension EventLoop {
         noteBeginning()
         // Tell the readers first, so that jobs find no half-done work, even if another loop rang before all sockets
         // were read.
-        if !readers.isEmpty { tellReaders() }
+        if !readers.isEmpty { callIterationReaders() }
         handle.takeBatch(&batch)
         runTakenBatch()
     }
@@ -188,9 +188,9 @@ extension EventLoop {
         batch.removeAll(keepingCapacity: batch.capacity <= 4096)
     }
 
-    private func tellReaders() { readers.forEachTaken { $0.socketsWereRead() } }
+    private func callIterationReaders() { readers.forEachTaken { $0.socketsWereRead() } }
 
-    private func tellSockets() { socketsToTell.forEachTaken { $0.iterationEnds() } }
+    private func callEndOfIteration() { socketsToCall.forEachTaken { $0.iterationEnds() } }
 
     private func runHooks() { hooks.forEachTaken { $0() } }
 }

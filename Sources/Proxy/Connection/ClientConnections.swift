@@ -1,6 +1,7 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import Routing
 import Synchronization
 import Telemetry
 
@@ -24,7 +25,13 @@ final class ClientConnections {
     private var listeners: [Listener] = []
     private var connections: [ObjectIdentifier: ClientTransport] = [:]
     private var idle = IdleConnections()
-    private let turnedAway = TurnedAwayClients()
+    /// Clients that got 503 before any byte from them was read. If such a connection were closed at once, the kernel
+    /// would answer the client's request with a reset, which may erase the response before the client reads it (RFC
+    /// 9112 §9.6).
+    private var turnedAway: [ObjectIdentifier: ClientTransport] = [:]
+    /// The most clients in `turnedAway`; further ones are closed at once. Each holds a descriptor, and there are few
+    /// when there is no room.
+    private static let mostTurnedAway = 16
     /// Called once no connection is left; only while draining.
     private var onEmpty: (() -> Void)?
     /// How many connections had a request or tunnel when draining began, or might still send a request and have not
@@ -95,7 +102,7 @@ final class ClientConnections {
             context.shared.connections.subtract(1, ordering: .relaxed)
             context.metrics.add(.clientConnectionsRefused)
             context.notices.tooManyConnections(most: most)
-            turnAway(descriptor)
+            turnAway(HTTP1Connection(adopting: descriptor, peer: peer, clients: self))
             return
         }
         // A reload may have lowered the limit by many: close one idle connection more for each new one.
@@ -127,23 +134,19 @@ final class ClientConnections {
         }
     }
 
-    /// Sends 503 without reading the request. The response fits into an empty socket buffer.
-    private func turnAway(_ descriptor: consuming Descriptor) {
-        let client = TurnedAwayClient(adopting: descriptor, on: context.loop)
-        let buffer = ByteBuffer(capacity: 512)
-        let content = context.loopSettings.errors.write(
-            SyntheticResponse(.serviceUnavailable, "Too many connections; try again in a moment."), to: nil, .http11,
-            nil,
-            upstream: nil, persists: false, date: context.loop.wallClockSeconds, into: buffer)
-        var sent = 0
-        _ = Delivery(head: buffer, content, framing: .sized).pump(on: client, context.gatherList, sent: &sent)
-        turnedAway.end(client)
+    private func turnAway(_ client: HTTP1Connection) {
+        turnedAway[ObjectIdentifier(client)] = client
+        client.turnAway()
+        if turnedAway.count > Self.mostTurnedAway { client.end() }
     }
 
     /// Called by each connection, once, when it has ended.
     /// - Parameter wasIdle: whether it had no request in progress. While draining, this means that it has sent none.
     func ended(_ connection: ClientTransport, wasIdle: Bool) {
-        guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else { return }
+        guard connections.removeValue(forKey: ObjectIdentifier(connection)) != nil else {
+            turnedAway[ObjectIdentifier(connection)] = nil
+            return
+        }
         if wasIdle, let before = underWay { underWay = before - 1 }
         context.shared.connections.subtract(1, ordering: .relaxed)
         context.metrics.add(.clientConnectionsClosed)
@@ -167,7 +170,7 @@ final class ClientConnections {
     func cut() {
         reportCutOff()
         for connection in Array(connections.values) { connection.cut() }
-        turnedAway.cut()
+        for client in Array(turnedAway.values) { client.end() }
     }
 
     /// Counts the requests and tunnels that are about to be aborted. Only the first call has an effect.

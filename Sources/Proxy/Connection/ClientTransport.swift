@@ -1,5 +1,6 @@
 import Bytes
 import Libevent
+import Routing
 import Telemetry
 
 /// A client's connection as a way for bytes: reads into a lent buffer, waits no longer than the timeouts, and closes so
@@ -63,17 +64,17 @@ class ClientTransport: Socket {
     /// Whether the client has shut its sending side.
     final private(set) var hasEnded = false
     /// Whether the protocol takes requests from the buffer, which must not be returned meanwhile.
-    final private(set) var isTaking = false
+    final var isTaking = false
     /// How many requests have been taken from the buffer.
-    final private(set) var requestCount = 0
+    final var requestCount = 0
     final private(set) var deadline = LazyDeadline<Waiting>()
     /// Lent by `clients` while there are bytes to read, or read bytes that are not yet used.
     final private(set) var input: ReadContext?
     /// When the first byte of the current request was read (nanoseconds of the loop's clock); 0 before, and if it was
     /// read in this iteration together with an earlier request.
-    final private(set) var requestBegan: Int64 = 0
+    final var requestBegan: Int64 = 0
     /// The tunnel that the connection has become.
-    private var tunnel: Tunnel?
+    final var tunnel: Tunnel?
 
     init(adopting descriptor: consuming Descriptor, peer: SocketAddress, clients: ClientConnections) {
         context = clients.context
@@ -114,12 +115,6 @@ class ClientTransport: Socket {
         phase = next
     }
 
-    final func become(_ relay: Tunnel) { tunnel = relay }
-
-    final func beginTaking() { isTaking = true }
-    final func endTaking() { isTaking = false }
-    final func noteRequest() { requestCount += 1 }
-    final func noteAnswered() { requestBegan = 0 }
     final func noteBegan() { if requestBegan == 0 { requestBegan = loop.now } }
 
     // MARK: Reading
@@ -214,7 +209,7 @@ class ClientTransport: Socket {
 
     /// Moves the bytes of a large buffer to another one: other connections need it.
     final func moveFromLargeBuffer() {
-        guard let former = input, former.purpose == .content, !former.buffer.isEmpty else { return }
+        guard let former = input, former.isForContent, !former.buffer.isEmpty else { return }
         let other = clients.lendContext()
         other.buffer.append(former.buffer.copied())
         giveBackContext()

@@ -1,6 +1,7 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import Routing
 
 /// Reading the content of the current request and passing it to the request's transaction.
 extension HTTP1Connection {
@@ -21,7 +22,7 @@ extension HTTP1Connection {
             switch event {
             case .needMore(let consumed):
                 input.buffer.consume(consumed)
-                switch transaction?.wantsContent() ?? .more {
+                switch transaction?.content?.wanted() ?? .more {
                 case .more:
                     if deadline.waitsFor == nil { due(.content, clients.timeouts.content) }
                 case .little:
@@ -32,7 +33,7 @@ extension HTTP1Connection {
                 }
                 return
             case .piece(let range, let consumed):
-                let goesOn = transaction?.receive(content: buffer.span.extracting(range)) ?? true
+                let goesOn = transaction?.content?.receive(buffer.span.extracting(range)) ?? true
                 // `receive` may have sent the response and closed the connection.
                 guard phase == .serving else { return }
                 input.buffer.consume(consumed)
@@ -51,7 +52,7 @@ extension HTTP1Connection {
                 if let removed = reader.removedTrailer, let arrival = transaction?.arrival {
                     context.notices.removed([removed], from: arrival)
                 }
-                transaction?.endContent(trailers: trailers)
+                transaction?.content?.end(trailers: trailers)
                 finishIfDone()
             case .turnIsOver:
                 // Stop reading until the buffer is decoded: further bytes would need a larger buffer, and would be

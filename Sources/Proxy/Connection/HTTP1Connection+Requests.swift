@@ -1,6 +1,7 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import Routing
 import Storage
 import Telemetry
 
@@ -10,13 +11,14 @@ extension HTTP1Connection {
     private enum Step {
         case incomplete
         case malformed(MessageSyntaxError)
-        case answered(headLength: Int)
+        /// It is a plain hit, and is removed from the buffer.
+        case answered
         /// The head needs a transaction and is byte for byte the head of the last request that joined the loop's latest
         /// group (`LatestGroup`): it is not parsed or looked up again.
         case alike(ClientRequest)
-        /// The head needs a transaction. The route is set if it is known and `LoopContext.keys` holds the request's
-        /// key.
-        case unanswered(RequestHead, HeadBlock, on: Route?)
+        /// The head, which the parser still holds, needs a transaction. The route is set if it is known and
+        /// `LoopContext.keys` holds the request's key.
+        case unanswered(on: Route?)
     }
 
     /// Parses and answers requests from the buffer until the next head is incomplete or a request needs a transaction.
@@ -26,9 +28,9 @@ extension HTTP1Connection {
     ///   - waits: whether small hits may stay in the batch's output, whose last bytes are then this client's.
     func serve(_ input: ReadContext, waits: Bool = false) {
         guard !isTaking else { return }
-        beginTaking()
+        isTaking = true
         takeRequests(input, waits: waits)
-        endTaking()
+        isTaking = false
         switch phase {
         case .reading where hasEnded: end()
         case .reading, .serving, .lingering: if input.buffer.isEmpty { giveBackContext() }
@@ -43,14 +45,10 @@ extension HTTP1Connection {
         let start = clients.pendingCount
         while phase == .reading, !buffer.isEmpty {
             let step = takeStep(input, from: start, waits: waits)
-            if case .answered(let length) = step {
-                noteRequest()
-                buffer.consume(length)
-                continue
-            }
+            if case .answered = step { continue }
             if clients.pendingCount > start { sendPending(from: start) }
             // The kernel has not taken all hits: this head is parsed again once it has.
-            guard phase == .reading else { return }
+            guard phase == .reading else { return input.parser.use { $0.reset() } }
             switch consume step {
             case .answered:
                 break
@@ -59,14 +57,13 @@ extension HTTP1Connection {
             case .malformed(let error):
                 return refuse(error)
             case .alike(let request):
-                noteRequest()
+                requestCount += 1
                 buffer.consume(request.head.length)
                 beginServing()
-                begin(request).look()
-            case .unanswered(let head, let fields, let route):
-                noteRequest()
-                buffer.consume(head.length)
-                beginTransaction(head, fields, on: route)
+                answer(request)
+            case .unanswered(let route):
+                requestCount += 1
+                beginTransaction(input, on: route)
                 if phase == .serving { readContent() }
             }
         }
@@ -95,25 +92,21 @@ extension HTTP1Connection {
                 return .malformed(error)
             }
             guard case .complete(let length) = progress else { return .incomplete }
-            defer { parser.reset() }
             let mayPersist = mayPersist(behind: parser.head)
             keepsAlive = mayPersist
-            let client = HitPath.Client(
-                address: peerText, isTrustedProxy: isTrustedProxy, persists: mayPersist, began: requestBegan,
-                start: start, waits: waits)
-            let known: Route?
-            switch clients.hitPath.answer(parser.head, parser.view(in: buffer.span), of: client) {
+            let sending = HitPath.Sending(persists: mayPersist, start: start, waits: waits)
+            switch clients.hitPath.answer(parser.head, parser.view(in: buffer.span), of: self, sending) {
             case .pending:
-                noteAnswered()
-                return .answered(headLength: length)
+                requestBegan = 0
             case .ready(let hit):
                 send(hit, from: start, to: parser.head, parser.view(in: buffer.span))
-                return .answered(headLength: length)
-            case .needsTransaction(let route): known = route
-            case .undecided: known = nil
+            case .needsTransaction(let route):
+                return .unanswered(on: route)
             }
-            return .unanswered(
-                parser.head, HeadBlock(copying: parser.view(in: buffer.span.extracting(0..<length))), on: known)
+            parser.reset()
+            requestCount += 1
+            buffer.consume(length)
+            return .answered
         }
     }
 
@@ -123,29 +116,28 @@ extension HTTP1Connection {
         head.keepsAlive && clients.keepsConnections && requestCount + 1 < clients.mostRequests
     }
 
+    /// Begins the transaction of the request that was parsed, and removes its head from the buffer.
     /// - Parameter route: `nil` if the route was not looked up yet.
-    private func beginTransaction(_ head: RequestHead, _ fields: HeadBlock, on route: Route?) {
-        beginServing()
-        let request: ClientRequest
-        do throws(SyntheticResponse) {
-            switch try context.admit(
-                head, fields, on: route, isFromTrustedProxy: isTrustedProxy, isBound: isBound)
-            {
-            case .admitted(let admitted):
-                request = admitted
-            case .answered(let answer, let route):
-                // The request's content, if any, is not read, so the connection cannot persist.
-                if head.framing != .none { keepsAlive = false }
-                return respondWithoutTransaction(answer, .synthetic, to: head, fields, on: route)
-            }
-        } catch {
-            // RFC 9931: the bytes after a refused CONNECT may have been meant for the other end of a tunnel.
-            if head.framing != .none || head.method == .connect { keepsAlive = false }
-            return respondWithoutTransaction(error, .refused, to: head, fields)
+    private func beginTransaction(_ input: ReadContext, on route: Route?) {
+        let buffer = input.buffer
+        let (head, fields) = input.parser.use { parser in
+            defer { parser.reset() }
+            let bytes = buffer.span.extracting(0..<parser.head.length)
+            return (parser.head, HeadBlock(copying: parser.view(in: bytes)))
         }
-        guard request.hasContent else { return begin(request).look() }
-        content = ContentReader(head, limit: context.settings.clients.maxBodySize)
-        begin(request).beginWithContent()
+        buffer.consume(head.length)
+        beginServing()
+        do throws(SyntheticResponse) {
+            let request = try context.admit(
+                head, fields, on: route, isFromTrustedProxy: isTrustedProxy, isBound: isBound)
+            if request.hasContent { content = ContentReader(head, limit: context.settings.clients.maxBodySize) }
+            answer(request)
+        } catch {
+            // The request's content, if any, is not read, so the connection cannot persist. RFC 9931: the bytes after a
+            // refused CONNECT may have been meant for the other end of a tunnel.
+            if head.framing != .none || head.method == .connect { keepsAlive = false }
+            answerItself(error, to: head, fields)
+        }
     }
 
     private func beginServing() {
@@ -180,24 +172,31 @@ extension HTTP1Connection {
         var method: Method?
         if request == nil, let buffer = input?.buffer, RequestHeadParser.isHEAD(buffer.span) { method = .head }
         endTransaction()
-        respondWithoutTransaction(answer, .refused, to: request?.head, request?.fields, method: method)
+        answerItself(answer, to: request?.head, request?.fields, method: method)
+    }
+
+    /// Sends 503 without reading the request, and closes. The response fits into an empty socket buffer.
+    func turnAway() {
+        enter(.serving)
+        keepsAlive = false
+        let buffer = ByteBuffer(capacity: 512)
+        let refusal = SyntheticResponse(.serviceUnavailable, "Too many connections; try again in a moment.")
+        let content = context.write(refusal, to: nil, .http11, persists: false, into: buffer)
+        send(buffer, content, .sized, passesTrailers: false)
     }
 
     /// Sends a response made by this proxy to a request without a transaction.
     /// - Parameters:
     ///   - head: the request's head; `nil` if it is malformed or incomplete. Then `method` is the request's method, if
     ///     known.
-    ///   - route: `nil` for a refusal.
-    private func respondWithoutTransaction(
-        _ answer: SyntheticResponse, _ verdict: Verdict, to head: RequestHead?, _ fields: HeadBlock?,
-        on route: Route? = nil,
-        method: Method? = nil
+    private func answerItself(
+        _ answer: SyntheticResponse, to head: RequestHead?, _ fields: HeadBlock?, method: Method? = nil
     ) {
         let buffer = ByteBuffer(capacity: 512)
-        let content = context.loopSettings.errors.write(
-            answer, to: head?.method ?? method, head?.version ?? .http11, nil, upstream: nil,
-            persists: keepsAlive, date: context.loop.wallClockSeconds, into: buffer)
-        answered = AnsweredRequest(answer.status, verdict, route?.upstreamMetrics, head, fields)
+        let content = context.write(
+            answer, to: head?.method ?? method, head?.version ?? .http11, persists: keepsAlive, into: buffer)
+        answered = AnsweredRequest(
+            answer.status, answer.route == nil ? .refused : .synthetic, answer.route?.upstreamMetrics, head, fields)
         send(buffer, content, .sized, passesTrailers: false)
     }
 }

@@ -20,7 +20,7 @@ final class HTTP1Connection: HTTP1Responses {
 
     override var receivesContent: Bool { content != nil }
 
-    override var takesLargePieces: Bool { content != nil && transaction?.takesLargePieces ?? true }
+    override var takesLargePieces: Bool { content != nil && transaction?.content?.takesLargePieces ?? true }
 
     override func bytesCame() {
         if phase == .serving { readContent() }

@@ -1,22 +1,18 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import Routing
 import Storage
 import Telemetry
 
 /// Writing plain hits from the output of the batch: hits that wait there, and hits that are written at once.
 extension HTTP1Responses {
     /// How much of a write the kernel has taken.
-    private enum Progress {
+    enum Progress {
         case whole
         /// The rest is sent as the client takes it.
         case begun
         case failed
-    }
-
-    /// The pending hits were written, when all clients of the batch had their turn.
-    final func noteWritten(_ result: WriteResult, of share: Range<Int>) {
-        _ = noteWritten(result, of: share, persists: true, closes: false)
     }
 
     /// Sends the pending hits, which are the output from `start` on. The phase is still `reading` afterwards only if
@@ -70,8 +66,10 @@ extension HTTP1Responses {
     ///   - body: the body written behind it.
     ///   - persists: whether the connection persists after them.
     ///   - closes: whether the connection closes after them at once, without waiting for the client.
-    private func noteWritten(
-        _ result: WriteResult, of share: Range<Int>, _ body: CompleteBodyReader? = nil, persists: Bool, closes: Bool
+    @discardableResult
+    final func noteWritten(
+        _ result: WriteResult, of share: Range<Int>, _ body: CompleteBodyReader? = nil, persists: Bool = true,
+        closes: Bool = false
     ) -> Progress {
         let sent: Int
         switch result {
@@ -83,7 +81,7 @@ extension HTTP1Responses {
         }
         guard sent < share.count + (body?.remaining ?? 0) else {
             context.metrics.add(.clientBytesOut, UInt64(sent))
-            noteAnswered()
+            requestBegan = 0
             if closes { end() } else if !persists { linger() } else { due(.request, clients.timeouts.idle) }
             return .whole
         }

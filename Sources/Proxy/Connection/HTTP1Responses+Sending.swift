@@ -1,5 +1,6 @@
 import Bytes
 import Libevent
+import Routing
 import Telemetry
 
 /// Sending a response as fast as the client takes it.
@@ -8,8 +9,9 @@ extension HTTP1Responses {
         _ head: ByteBuffer, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing, passesTrailers: Bool
     ) {
         if framing == .untilClose { keepsAlive = false }
-        if interims == nil, framing != .chunked, sources.gatherAll(into: context.gatherList) {
-            return sendAtOnce(head, sources, framing)
+        let ofHead = head.count
+        if interims == nil, framing != .chunked, sources.gatherAll(into: context.gatherList, behind: head) {
+            return sendAtOnce(head, ofHead, sources, framing)
         }
         // Interim responses that are not sent yet go first.
         let pending = interims.take()
@@ -20,16 +22,17 @@ extension HTTP1Responses {
         if delivery === response, pending == nil { response.keepHead() }
     }
 
-    /// Sends a response whose body is complete and in the loop's list (`LoopContext.gatherList`). Usually the kernel
-    /// takes all of it, and no `Delivery` is needed.
+    /// Sends a response whose body is complete, and is behind its head or in the loop's list
+    /// (`LoopContext.gatherList`). Usually the kernel takes all of it, and no `Delivery` is needed.
     private func sendAtOnce(
-        _ head: ByteBuffer, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing
+        _ head: ByteBuffer, _ ofHead: Int, _ sources: consuming Delivery.Sources, _ framing: Delivery.Framing
     ) {
         let list = context.gatherList
-        let ofBody = list.byteCount
+        let ofBody = head.count - ofHead + list.byteCount
         if ofBody >= Delivery.largeBody { boundSendQueue() }
-        let result = write(head, then: list)
+        let result = list.isEmpty ? write(head.span) : write(head, then: list)
         list.removeAll()
+        head.truncate(to: ofHead)
         let sent: Int
         switch result {
         case .wrote(let count): sent = count
@@ -65,25 +68,15 @@ extension HTTP1Responses {
         flushInterims()
     }
 
-    private func flushInterims() {
+    final func flushInterims() {
         guard let buffer = interims else { return disarmWrite() }
-        switch write(buffer.span) {
-        case .wrote(let count):
-            context.metrics.add(.clientBytesOut, UInt64(count))
-            buffer.consume(count)
-            guard buffer.isEmpty else { return armWrite() }
+        switch flush(buffer, wrote: { context.metrics.add(.clientBytesOut, UInt64($0)) }) {
+        case .done:
             interims = nil
-            disarmWrite()
             awaitResponse()
-        case .wouldBlock: armWrite()
+        case .blocked: break
         case .failed: end()
         }
-    }
-
-    /// Sends the rest of the response, or the interim responses. Each call disarms the write event when no bytes are
-    /// left to write; while a body is partly sent, the event stays armed.
-    final func sendRest() {
-        if let delivery { pump(delivery) } else { flushInterims() }
     }
 
     final func pump(_ delivery: Delivery) {
@@ -127,7 +120,7 @@ extension HTTP1Responses {
         let now = loop.now
         guard let delivery, now < delivery.isDueBy else { return end(abruptly: true) }
         if let bound = clients.timeouts.holdUp, delivery.hasHeldUpOthers(at: now, bound) {
-            transaction?.noteHeldUpOthers()
+            transaction?.provenance.detail = Recorder.heldUpOthers
             return end(abruptly: true)
         }
         due(.send, min(delivery.isDueBy - now, HoldUpBound.interval))

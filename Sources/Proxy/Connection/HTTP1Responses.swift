@@ -1,6 +1,7 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import Routing
 import Telemetry
 import Upstream
 
@@ -42,16 +43,14 @@ class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
 
     final var persists: Bool { keepsAlive && clients.keepsConnections }
 
-    /// Sets the transaction that answers the current request.
-    final func begin(_ request: consuming ClientRequest) -> Transaction {
+    /// Begins the transaction that answers the current request.
+    final func answer(_ request: consuming ClientRequest) {
         let arrival = Arrival(
             time: context.moment, clientAddress: peer.port == nil ? .empty : peerText,
-            isFromTrustedProxy: isTrustedProxy
-        )
-        let new = Transaction(
-            request, arrival, client: self, in: context, latestGroup: clients.latestGroup)
+            isFromTrustedProxy: isTrustedProxy)
+        let new = Transaction(request, arrival, client: self, in: context, latestGroup: clients.latestGroup)
         transaction = new
-        return new
+        new.begin()
     }
 
     /// Detaches from the transaction: its response is sent, or another response replaces it.
@@ -59,7 +58,9 @@ class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
 
     // MARK: What the transport tells
 
-    override final func sendMore() { sendRest() }
+    override final func sendMore() {
+        if let delivery { pump(delivery) } else { flushInterims() }
+    }
 
     /// The body has grown or ended: send more.
     final func turnCame() {
@@ -109,7 +110,7 @@ class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
         guard phase == .serving, transaction == nil, delivery == nil else { return }
         guard persists, !receivesContent else { return linger() }
         enter(.reading)
-        noteAnswered()
+        requestBegan = 0
         due(.request, clients.timeouts.idle)
         if !hasEnded { startReading() }
         // While requests are taken from the buffer, the next one is taken in any case; else it may be there already.
@@ -172,7 +173,7 @@ class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
         pending?.append(head.span)
         let relay = Tunnel(
             client: self, upstream: upstream, toClient: pending ?? head, toUpstream: early, metrics: context.metrics)
-        become(relay)
+        self.tunnel = relay
         endTransaction()
         relay.start()
     }

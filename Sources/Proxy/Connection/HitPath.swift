@@ -1,6 +1,7 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import Routing
 import Storage
 import Telemetry
 
@@ -18,12 +19,9 @@ final class HitPath {
         case pending
         /// The response's head is at the end of the output, to be written now. Then the caller records the hit.
         case ready(Hit)
-        /// The request was not looked up: its route and key are still unknown, and `LoopContext.keys` may hold another
-        /// key.
-        case undecided
-        /// No stored response can be sent without a transaction. `LoopContext.keys` still holds the request's key; this
-        /// is its route.
-        case needsTransaction(Route)
+        /// The request needs a transaction. With its route, if `LoopContext.keys` still holds the request's key; it
+        /// may hold another key otherwise.
+        case needsTransaction(Route?)
     }
 
     /// A response to be written now.
@@ -37,17 +35,13 @@ final class HitPath {
         let route: Route
     }
 
-    /// The client of a request, as far as the hit depends on it.
-    struct Client {
-        let address: ByteSlice
-        let isTrustedProxy: Bool
+    /// How the response to a request may be sent.
+    struct Sending {
         /// Whether the connection persists after the request.
         let persists: Bool
-        /// When the first byte of the request was read, as `SentResponse.began`.
-        let began: Int64
         /// Where the client's pending responses begin in the output.
         let start: Int
-        /// Whether its responses may wait for the responses of other clients.
+        /// Whether the client's responses may wait for the responses of other clients.
         let waits: Bool
     }
 
@@ -85,31 +79,33 @@ final class HitPath {
 
     /// Answers the request at the front of the client's buffer if it is a plain hit.
     /// - Parameter fields: of the request, with all bytes of the buffer.
-    func answer(_ head: RequestHead, _ fields: FieldView, of client: Client) -> Outcome {
+    func answer(_ head: RequestHead, _ fields: FieldView, of client: ClientTransport, _ sending: Sending) -> Outcome {
         guard head.method == .get, head.framing == .none, head.version == .http11, head.target.form == .origin,
             fields.present.isDisjoint(with: .notOfPlainHits)
-        else { return .undecided }
-        if let onlyRoute { return answer(head, fields, on: onlyRoute, of: client) }
-        guard loopSettings.serves(fields.bytes.extracting(head.authority.range)) else { return .undecided }
-        return answer(head, fields, on: loopSettings.route(head, fields), of: client)
+        else { return .needsTransaction(nil) }
+        if let onlyRoute { return answer(head, fields, on: onlyRoute, of: client, sending) }
+        guard loopSettings.serves(fields.bytes.extracting(head.authority.range)) else { return .needsTransaction(nil) }
+        return answer(head, fields, on: loopSettings.route(head, fields), of: client, sending)
     }
 
     @inline(__always)
-    private func answer(_ head: RequestHead, _ fields: FieldView, on route: Route, of client: Client) -> Outcome {
-        guard route.isCached, !route.hasPassCookie(fields) else { return .undecided }
+    private func answer(
+        _ head: RequestHead, _ fields: FieldView, on route: Route, of client: ClientTransport, _ sending: Sending
+    ) -> Outcome {
+        guard route.isCached, !route.hasPassCookie(fields) else { return .needsTransaction(nil) }
         let isTrusted = client.isTrustedProxy && trustsProxies
         keys.write(head, fields, ClientScheme(of: fields, isFromTrustedProxy: isTrusted), route)
-        if let hit = answerWritten(head, fields, on: route, of: client) { return hit }
+        if let hit = answerWritten(head, fields, on: route, of: client, sending) { return hit }
         guard !variations.isEmpty else { return .needsTransaction(route) }
-        return answerEquivalent(head, fields, on: route, of: client) ?? .undecided
+        return answerEquivalent(head, fields, on: route, of: client, sending) ?? .needsTransaction(nil)
     }
 
     /// The exact URL has no plain hit: look up the equivalent URL, which differs only in parts of the query that
     /// `No-Vary-Search` excludes.
     @inline(never) // Rare: kept out of the code of plain hits.
-    private func answerEquivalent(_ head: RequestHead, _ fields: FieldView, on route: Route, of client: Client)
-        -> Outcome?
-    {
+    private func answerEquivalent(
+        _ head: RequestHead, _ fields: FieldView, on route: Route, of client: ClientTransport, _ sending: Sending
+    ) -> Outcome? {
         let sent = keys.bytes
         guard let variation = variations.latest(for: sent.span) else { return nil }
         let own = keys.response(in: store, matching: fields)
@@ -120,12 +116,13 @@ final class HitPath {
         {
             return nil
         }
-        return answerWritten(head, fields, on: route, of: client)
+        return answerWritten(head, fields, on: route, of: client, sending)
     }
 
     /// - Returns: `nil` if the key that was written last has no plain hit.
-    private func answerWritten(_ head: RequestHead, _ fields: FieldView, on route: Route, of client: Client) -> Outcome?
-    {
+    private func answerWritten(
+        _ head: RequestHead, _ fields: FieldView, on route: Route, of client: ClientTransport, _ sending: Sending
+    ) -> Outcome? {
         guard let found = keys.response(in: store, matching: fields), found.groups == nil,
             case .fresh(let age, let ttl) = found.facts.reuse(
                 for: .none, at: Moment(monotonic: loop.now, wall: loop.wallClockSeconds)),
@@ -134,19 +131,19 @@ final class HitPath {
         else { return nil }
         answer.response.noteUse()
         answer.writeHead(
-            ofHitAt: age, timeToLive: ttl, to: output, persists: client.persists, forwarding: forwarding)
+            ofHitAt: age, timeToLive: ttl, to: output, persists: sending.persists, forwarding: forwarding)
         let (status, part) = (answer.status, answer.hitPart)
         // A small body is copied behind the head: one vector less for the kernel.
         let isInOutput = answer.response.appendPacked(part, to: output)
-        guard isInOutput, mayWait(client, hasMore: fields.bytes.count > head.length) else {
+        guard isInOutput, mayWait(sending, hasMore: fields.bytes.count > head.length) else {
             return .ready(
                 Hit(stored: answer.response, status: status, part: part, isInOutput: isInOutput, route: route))
         }
         recorder.recordHit(
             SentResponse(
-                status: status, isAborted: false, began: client.began, firstByte: loop.now,
+                status: status, isAborted: false, began: client.requestBegan, firstByte: loop.now,
                 bodyBytes: UInt64(part.count), isProxied: client.isTrustedProxy),
-            of: head, fields, on: route, client: client.address)
+            of: head, fields, on: route, client: client.peerText)
         return .pending
     }
 
@@ -154,9 +151,9 @@ final class HitPath {
     /// once.
     /// - Parameter hasMore: whether bytes of the client follow the request.
     @inline(__always)
-    private func mayWait(_ client: Client, hasMore: Bool) -> Bool {
-        guard client.persists else { return false }
+    private func mayWait(_ sending: Sending, hasMore: Bool) -> Bool {
+        guard sending.persists else { return false }
         let end = output.count
-        return client.waits && end < Self.mostPending || hasMore && end - client.start < Self.mostPending
+        return sending.waits && end < Self.mostPending || hasMore && end - sending.start < Self.mostPending
     }
 }

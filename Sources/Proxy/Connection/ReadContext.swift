@@ -5,19 +5,8 @@ import Libevent
 /// The buffer and the parser that a client connection needs while it reads. `ReadContexts` lends them, so that an idle
 /// connection holds none.
 final class ReadContext {
-    /// The kind of bytes read into the buffer, which decides its size.
-    enum Purpose {
-        case heads, content
-
-        fileprivate var bufferSize: Int {
-            switch self {
-            case .heads: ReadContexts.bufferSize
-            case .content: ReadContexts.contentBufferSize
-            }
-        }
-    }
-
-    let purpose: Purpose
+    /// Whether content is read into the buffer, which is larger than one for heads.
+    let isForContent: Bool
     let buffer: ByteBuffer
     let parser: Exclusive<RequestHeadParser>
     /// The next context in the list of contexts that are not lent.
@@ -25,9 +14,9 @@ final class ReadContext {
     /// The value of `ReadContexts.generation` when the parser's limits were set.
     fileprivate let generation: Int
 
-    fileprivate init(for purpose: Purpose, limits: HeadLimits, generation: Int) {
-        self.purpose = purpose
-        buffer = ByteBuffer(capacity: purpose.bufferSize)
+    fileprivate init(forContent: Bool = false, limits: HeadLimits, generation: Int) {
+        isForContent = forContent
+        buffer = ByteBuffer(capacity: forContent ? ReadContexts.contentBufferSize : ReadContexts.bufferSize)
         parser = Exclusive(RequestHeadParser(limits: limits))
         self.generation = generation
     }
@@ -81,9 +70,7 @@ final class ReadContexts {
     }
 
     func lend() -> ReadContext {
-        guard let input = first.take() else {
-            return ReadContext(for: .heads, limits: limits, generation: generation)
-        }
+        guard let input = first.take() else { return ReadContext(limits: limits, generation: generation) }
         first = input.next.take()
         count -= 1
         return input
@@ -94,21 +81,21 @@ final class ReadContexts {
     func lendForContent() -> ReadContext {
         guard lentForContent < Self.mostForContent else { return lend() }
         lentForContent += 1
-        return forContent.take() ?? ReadContext(for: .content, limits: limits, generation: generation)
+        return forContent.take() ?? ReadContext(forContent: true, limits: limits, generation: generation)
     }
 
     func takeBack(_ input: consuming ReadContext) {
-        if input.purpose == .content { lentForContent -= 1 }
+        if input.isForContent { lentForContent -= 1 }
         // Drop a buffer that has grown, or one made under former limits.
-        guard input.buffer.capacity <= input.purpose.bufferSize, input.generation == generation else { return }
+        let size = input.isForContent ? Self.contentBufferSize : Self.bufferSize
+        guard input.buffer.capacity <= size, input.generation == generation else { return }
         input.reset()
-        switch input.purpose {
-        case .content: forContent = input
-        case .heads where count < Self.most:
+        if input.isForContent {
+            forContent = input
+        } else if count < Self.most {
             input.next = first.take()
             first = input
             count += 1
-        case .heads: break
         }
     }
 }

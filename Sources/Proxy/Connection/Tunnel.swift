@@ -20,14 +20,29 @@ final class Tunnel: TunnelEnd {
     /// ```
     /// open ─end of stream read→ ended ─its buffer is sent→ shut
     /// ```
-    private enum Direction { case open, ended, shut }
+    private final class Direction {
+        enum State { case open, ended, shut }
+
+        unowned let source: Socket
+        unowned let sink: Socket
+        let buffer = ByteBuffer(capacity: 4096)
+        let bytesIn: Counter
+        let bytesOut: Counter
+        var state = State.open
+
+        init(from source: Socket, to sink: Socket, counting bytesIn: Counter, _ bytesOut: Counter) {
+            self.source = source
+            self.sink = sink
+            self.bytesIn = bytesIn
+            self.bytesOut = bytesOut
+        }
+    }
 
     private unowned let client: ClientTransport
+    /// `nil` once the tunnel is over.
     private var upstream: UpstreamConnection?
-    private let toClient = ByteBuffer(capacity: 4096)
-    private let toUpstream = ByteBuffer(capacity: 4096)
-    private var fromClient = Direction.open
-    private var fromUpstream = Direction.open
+    private let fromClient: Direction
+    private let fromUpstream: Direction
     private let metrics: LoopMetrics
 
     init(
@@ -37,111 +52,73 @@ final class Tunnel: TunnelEnd {
         self.client = client
         self.upstream = upstream
         self.metrics = metrics
+        fromClient = Direction(from: client, to: upstream, counting: .clientBytesIn, .upstreamBytesOut)
+        fromUpstream = Direction(from: upstream, to: client, counting: .upstreamBytesIn, .clientBytesOut)
         // Copied, since these buffers grow by doubling up to `highWater` and no further.
-        toClient.append(head.span)
-        if let early { toUpstream.append(early) }
+        fromUpstream.buffer.append(head.span)
+        if let early { fromClient.buffer.append(early) }
     }
 
     func start() {
-        guard let upstream else { return }
-        upstream.tunnel = self
-        upstream.startReading()
+        upstream?.tunnel = self
+        upstream?.startReading()
         client.startReading()
-        flushToClient()
-        flushToUpstream()
+        flush(fromUpstream)
+        flush(fromClient)
         client.awaitTunnel()
     }
 
-    // MARK: From the client
+    // MARK: Calls of the two sockets
 
-    func clientReadable() {
-        guard toUpstream.count <= Self.highWater - Self.leastRead else { return client.stopReading() }
-        switch client.read(into: toUpstream, minimum: Self.leastRead) {
-        case .bytes(let count):
-            metrics.add(.clientBytesIn, UInt64(count))
-            flushToUpstream()
-        case .wouldBlock:
-            break
-        case .endOfStream:
-            fromClient = .ended
-            client.stopReading()
-            flushToUpstream()
-        case .failed:
-            over()
-        }
-    }
-
-    func clientWritable() { flushToClient() }
+    func clientReadable() { relay(fromClient) }
+    func clientWritable() { flush(fromUpstream) }
+    func tunnelReadable(_ socket: Socket) { relay(fromUpstream) }
+    func tunnelWritable(_ socket: Socket) { flush(fromClient) }
 
     /// The client connection ends.
     /// - Returns: whether both directions were shut.
     func clientEnded() -> Bool {
-        let isWhole = fromClient == .shut && fromUpstream == .shut
         upstream.take()?.closeTunnel(abruptly: !isWhole)
         return isWhole
     }
 
-    // MARK: From the origin
+    private var isWhole: Bool { fromClient.state == .shut && fromUpstream.state == .shut }
 
-    func tunnelReadable(_ socket: Socket) {
-        guard let upstream, toClient.count <= Self.highWater - Self.leastRead else { return socket.stopReading() }
-        switch upstream.read(into: toClient, minimum: Self.leastRead) {
+    // MARK: Reading and writing
+
+    private func relay(_ direction: Direction) {
+        guard upstream != nil, direction.buffer.count <= Self.highWater - Self.leastRead else {
+            return direction.source.stopReading()
+        }
+        switch direction.source.read(into: direction.buffer, minimum: Self.leastRead) {
         case .bytes(let count):
-            metrics.add(.upstreamBytesIn, UInt64(count))
-            flushToClient()
+            metrics.add(direction.bytesIn, UInt64(count))
+            flush(direction)
         case .wouldBlock:
             break
         case .endOfStream:
-            fromUpstream = .ended
-            upstream.stopReading()
-            flushToClient()
+            direction.state = .ended
+            direction.source.stopReading()
+            flush(direction)
         case .failed:
-            over()
+            client.end()
         }
     }
 
-    func tunnelWritable(_ socket: Socket) { flushToUpstream() }
-
-    // MARK: Writing
-
-    private func flushToClient() {
-        guard flush(toClient, to: client, counting: .clientBytesOut) else { return over() }
-        switch fromUpstream {
-        case .open: if toClient.count < Self.highWater / 2 { upstream?.startReading() }
-        case .ended where toClient.isEmpty:
-            fromUpstream = .shut
-            endWriting(to: client)
-        case .ended, .shut: break
-        }
-    }
-
-    private func flushToUpstream() {
-        guard let upstream, flush(toUpstream, to: upstream, counting: .upstreamBytesOut) else { return over() }
-        switch fromClient {
-        case .open: if toUpstream.count < Self.highWater / 2 { client.startReading() }
-        case .ended where toUpstream.isEmpty:
-            fromClient = .shut
-            endWriting(to: upstream)
-        case .ended, .shut: break
-        }
-    }
-
-    /// - Returns: false if the socket has failed.
-    private func flush(_ buffer: ByteBuffer, to socket: Socket, counting counter: Counter) -> Bool {
-        let result = socket.flush(buffer) { count in
-            metrics.add(counter, UInt64(count))
+    private func flush(_ direction: Direction) {
+        guard upstream != nil else { return }
+        let result = direction.sink.flush(direction.buffer) { count in
+            metrics.add(direction.bytesOut, UInt64(count))
             client.awaitTunnel()
         }
-        switch result {
-        case .done, .blocked: return true
-        case .failed: return false
+        if case .failed = result { return client.end() }
+        switch direction.state {
+        case .open: if direction.buffer.count < Self.highWater / 2 { direction.source.startReading() }
+        case .ended where direction.buffer.isEmpty:
+            direction.state = .shut
+            try? direction.sink.shutdownWrite()
+            if isWhole { client.end() }
+        case .ended, .shut: break
         }
     }
-
-    private func endWriting(to receiver: Socket) {
-        try? receiver.shutdownWrite()
-        if fromClient == .shut, fromUpstream == .shut { over() }
-    }
-
-    private func over() { client.end() }
 }

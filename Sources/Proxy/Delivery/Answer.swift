@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Routing
 import Storage
 
 /// The form in which one client gets a response: its status, its part of the body, and its framing. Pure.
@@ -163,11 +164,11 @@ struct Answer: Sendable {
     /// The sources from which a delivery reads.
     func sources() -> Delivery.Sources {
         if let parts = response.parts { return sources(from: parts) }
+        if case .whole = content, response.isPacked, length != nil { return .packed(response) }
         return .one(source())
     }
 
     private func source() -> Delivery.Source {
-        if case .whole = content, response.isPacked, length != nil { return .packed(response) }
         guard let pieces = response.pieces, let bodyLength = response.bodyLength, length != nil else {
             let part: Range<Int>?
             switch content {
@@ -279,11 +280,14 @@ struct Answer: Sendable {
             }
             // The digest would be one of no content (RFC 9530 appendix B.2), and so not the one that GET gets. The
             // other fields are the same as for GET (RFC 9110 §9.3.2).
-            let head = response.head
-            buffer.appendFields(head.view, connection: ConnectionOptions(), dropping: FieldSet(.contentDigest))
-            return
+            return appendFields(except: FieldSet(.contentDigest), to: buffer)
         }
         appendOtherFields(to: buffer)
+    }
+
+    private func appendFields(except omitted: FieldSet, to buffer: ByteBuffer) {
+        let head = response.head
+        buffer.appendFields(head.view, connection: ConnectionOptions(), dropping: omitted)
     }
 
     /// Appends the fields of an answer with another status than the stored response.
@@ -291,23 +295,27 @@ struct Answer: Sendable {
     private func appendOtherFields(to buffer: ByteBuffer) {
         switch content {
         case .notModified(let head):
-            buffer.appendFieldsOfNotModified(head.view)
+            let omitted = FieldSet.omittedFromNotModified(head.view)
+            buffer.appendFields(head.view, connection: ConnectionOptions(), dropping: omitted)
         case .none:
             // 416: fields about the representation do not describe this answer. Nor does the representation's lifetime:
             // a cache behind this one that does not know ranges would store the answer for the URL (RFC 9111 §3).
-            let head = response.head
-            buffer.appendFields(head.view, connection: ConnectionOptions(), dropping: Self.notOfUnsatisfiable)
+            appendFields(except: Self.notOfUnsatisfiable, to: buffer)
             buffer.appendField("Cache-Control", "no-store")
             buffer.append(.unsatisfied(length: wholeLength ?? 0))
         case .whole:
             buffer.append(response.fieldLines)
         case .part(let part):
-            buffer.appendFieldsOfPart(of: response)
+            // Not the digest of the whole content (RFC 9530 §2). Some pages have a `Content-Range` of their own, in
+            // units that only their scripts know; in a 206 it would stand beside ours (RFC 9110 §14.4).
+            if response.facts.contains(.describesContent) {
+                appendFields(except: StoredFields.ofContent, to: buffer)
+            } else {
+                buffer.append(response.fieldLines)
+            }
             buffer.append(.part(part, of: wholeLength))
         case .parts(let multipart):
-            let head = response.head
-            buffer.appendFields(
-                head.view, connection: ConnectionOptions(), dropping: StoredFields.ofContent.union(.init(.contentType)))
+            appendFields(except: StoredFields.ofContent.union(.init(.contentType)), to: buffer)
             buffer.appendName("Content-Type")
             multipart.writeContentType(to: buffer)
             buffer.appendLineEnd()
@@ -321,20 +329,6 @@ extension ByteBuffer {
         appendName("Content-Range")
         range.write(to: self)
         appendLineEnd()
-    }
-
-    /// Appends the stored fields that belong in a 206: not the digest of the whole content (RFC 9530 §2). Some pages
-    /// have a `Content-Range` of their own, in units that only their scripts know; in a 206 it would stand beside ours
-    /// (RFC 9110 §14.4).
-    func appendFieldsOfPart(of response: StoredResponse) {
-        guard response.facts.contains(.describesContent) else { return append(response.fieldLines) }
-        let head = response.head
-        appendFields(head.view, connection: ConnectionOptions(), dropping: StoredFields.ofContent)
-    }
-
-    /// Appends the stored response's `fields` that belong in a 304.
-    func appendFieldsOfNotModified(_ fields: FieldView) {
-        appendFields(fields, connection: ConnectionOptions(), dropping: .omittedFromNotModified(fields))
     }
 }
 

@@ -24,11 +24,6 @@ struct CompleteBodyReader {
         skip(part.lowerBound)
     }
 
-    /// Reads the whole body of a packed response.
-    init(packed response: StoredResponse) {
-        self.init(response.pieces ?? ShortList(), part: 0..<(response.bodyLength ?? 0))
-    }
-
     /// This reader with a hold on the bodies of `response`, needed if not everything is sent at once.
     func reading(_ response: StoredResponse) -> Self {
         var reader = self

@@ -21,8 +21,6 @@ extension Delivery {
             return .complete
         case .lost:
             return .failed
-        case .packed(let response):
-            return prepare(CompleteBodyReader(packed: response), list)
         case .complete(let reader):
             return prepare(reader, list)
         case .arriving(let body, var cursor, let part?):

@@ -52,6 +52,10 @@ final class Delivery {
         case .one(let only):
             source = only
             later = []
+        case .packed(let response):
+            let pieces = response.pieces ?? ShortList()
+            source = .complete(CompleteBodyReader(pieces, part: 0..<(response.bodyLength ?? 0)))
+            later = []
         case .row(let row):
             source = row.first ?? .none
             later = row.dropFirst().reversed()
@@ -165,10 +169,6 @@ final class Delivery {
         switch source {
         case .none, .lost:
             break
-        case .packed(let response):
-            var reader = CompleteBodyReader(packed: response)
-            reader.advance(by: ofBody)
-            source = .complete(reader)
         case .complete(var reader):
             reader.advance(by: ofBody)
             source = .complete(reader)

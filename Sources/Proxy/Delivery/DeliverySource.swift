@@ -10,17 +10,18 @@ extension Delivery {
     /// The sources of one response's body.
     enum Sources {
         case one(Source)
+        /// The whole body of a response that is packed with its head.
+        case packed(StoredResponse)
         /// Several sources, sent one after the other.
         case row([Source])
 
-        /// Adds the whole body to `list`, which is empty.
-        /// - Returns: false, with an empty list, if the body is not complete, or does not fit.
-        func gatherAll(into list: GatherList) -> Bool {
+        /// Adds the whole body: behind `head` if it is packed, otherwise to `list`, which is empty.
+        /// - Returns: false, with nothing added, if the body is not complete, or does not fit.
+        func gatherAll(into list: GatherList, behind head: ByteBuffer) -> Bool {
             switch self {
             case .one(.none): return true
-            case .one(.packed(let response)):
-                if let pieces = response.pieces { for piece in pieces { list.append(piece) } }
-                return true
+            case .packed(let response):
+                return response.appendPacked(0..<(response.bodyLength ?? 0), to: head)
             case .one(.complete(let reader)): return reader.gatherAll(into: list)
             case .one(.arriving), .one(.lost), .row: return false
             }
@@ -30,8 +31,6 @@ extension Delivery {
     enum Source {
         case none
         case complete(CompleteBodyReader)
-        /// A whole body that is packed with its head.
-        case packed(StoredResponse)
         /// A body that is still arriving. With `part`, only this range of it is sent, whose length is known.
         case arriving(GrowingBody, GrowingBody.Cursor, part: Range<Int>?)
         /// The body has been dropped: the response is cut off.
@@ -40,21 +39,21 @@ extension Delivery {
         var isArriving: Bool {
             switch self {
             case .arriving: true
-            case .none, .complete, .packed, .lost: false
+            case .none, .complete, .lost: false
             }
         }
 
         func isHeldUpTooLong(at now: Int64, _ bound: HoldUpBound) -> Bool {
             switch self {
             case .arriving(let body, let cursor, _): body.isHeldUpTooLong(by: cursor, at: now, bound)
-            case .none, .complete, .packed, .lost: false
+            case .none, .complete, .lost: false
             }
         }
 
         /// Marks the bodies as being read: the store passes them over when it evicts.
         func begin() {
             switch self {
-            case .none, .packed, .lost: break
+            case .none, .lost: break
             case .complete(let reader): for body in reader.bodies { body.beginReading() }
             case .arriving(let body, _, _): body.beginReading()
             }
@@ -63,7 +62,7 @@ extension Delivery {
         /// Ends the reading of the bodies. Bytes that only this client still needed are freed.
         func end() {
             switch self {
-            case .none, .packed, .lost: break
+            case .none, .lost: break
             case .complete(let reader): for body in reader.bodies { body.endReading() }
             case .arriving(let body, let cursor, _):
                 body.detach(cursor)

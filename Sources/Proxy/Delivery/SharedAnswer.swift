@@ -1,6 +1,7 @@
 import Bytes
 import HTTPSemantics
 import Storage
+import Routing
 import Telemetry
 
 /// The answer to all requests that joined one fetch and ask for nothing special: made for one of them, with the same

@@ -1,4 +1,7 @@
+import Bytes
 import HTTPSemantics
+import Libevent
+import Routing
 import Telemetry
 import Upstream
 
@@ -10,11 +13,17 @@ struct SyntheticResponse: Error {
     let explanation: StaticString
     /// Complete field lines that belong to the status.
     let extraFields: StaticString
+    /// The route of a request that this proxy is the one to answer; `nil` if the response refuses the request, or
+    /// reports a failure.
+    let route: Route?
+    /// The `Retry-After` of a 503, in seconds.
+    fileprivate static let retryAfter: UInt64 = 1
 
-    init(_ status: Status, _ explanation: StaticString, extraFields: StaticString = "") {
+    init(_ status: Status, _ explanation: StaticString, extraFields: StaticString = "", on route: Route? = nil) {
         self.status = status
         self.explanation = explanation
         self.extraFields = extraFields
+        self.route = route
     }
 
     init(_ error: MessageSyntaxError) { self.init(error.status, error.explanation) }
@@ -23,6 +32,55 @@ struct SyntheticResponse: Error {
 
     static let overloaded = SyntheticResponse(.serviceUnavailable, "The proxy is overloaded; try again in a moment.")
     static let contentTooLarge = SyntheticResponse(.contentTooLarge, "The request's content is too large.")
+
+    /// The content of the response.
+    fileprivate func content(reporting error: UpstreamError?) -> ByteSlice {
+        let content = ByteBuffer(capacity: 160)
+        content.append(decimal: UInt64(status.code))
+        content.append(" ")
+        content.append(status.reasonPhrase)
+        content.append("\n")
+        content.append(explanation)
+        content.append("\n")
+        if let details = error?.reason?.explanation {
+            content.append(details)
+            content.append("\n")
+        }
+        return content.copied()
+    }
+}
+
+extension LoopContext {
+    /// Writes the head of a synthetic response; returns the content that goes with it.
+    /// - Parameters:
+    ///   - method: the request's method, as far as it could be read: a HEAD gets no content.
+    ///   - provenance: `nil` for a request that was never looked up: its response has no `Cache-Status`.
+    ///   - upstream: the failure, if the answer reports one.
+    func write(
+        _ answer: SyntheticResponse, to method: Method?, _ version: HTTPVersion, _ provenance: Provenance? = nil,
+        upstream: UpstreamError? = nil, persists: Bool, into buffer: ByteBuffer
+    ) -> Delivery.Sources {
+        let (status, content, settings) = (answer.status, answer.content(reporting: upstream), loopSettings)
+        buffer.appendStatusLine(status)
+        buffer.appendName("Date")
+        HTTPDate.append(loop.wallClockSeconds, to: buffer)
+        buffer.appendLineEnd()
+        buffer.append("Content-Type: text/plain; charset=utf-8\r\n")
+        buffer.appendField("Content-Length", UInt64(content.count))
+        if status == .serviceUnavailable { buffer.appendField("Retry-After", SyntheticResponse.retryAfter) }
+        buffer.append(answer.extraFields)
+        if let upstream {
+            settings.proxyStatus?.write(upstream.proxyError, details: upstream.reason?.explanation, to: buffer)
+        }
+        if let provenance {
+            settings.responseForwarding.append(to: buffer, provenance, persists: persists, version: version)
+        } else {
+            settings.responseForwarding.appendConnection(to: buffer, persists: persists, version: version)
+        }
+        buffer.appendLineEnd()
+        guard method != .head else { return .one(.none) }
+        return .one(.complete(CompleteBodyReader(ShortList(one: content), part: 0..<content.count)))
+    }
 }
 
 extension UpstreamError {

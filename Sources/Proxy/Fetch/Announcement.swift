@@ -2,6 +2,7 @@ import Bytes
 import Coalescing
 import HTTPSemantics
 import Libevent
+import Routing
 import Storage
 
 /// Makes a response known once its head is there: later requests find the fetch under the keys that the response is
@@ -26,8 +27,11 @@ struct Announcement {
     /// must find the operation where it looks, or find a marker that it may not have the response.
     /// - Parameter keepsWhole: whether the body is kept whole.
     /// - Returns: whether the operation is found by the key that the response belongs under.
+    @inline(never) // Kept out of the code of a pass.
     func announce(_ fetched: FetchedResponse, by operation: FetchOperation, keepsWhole: Bool) -> Bool {
         let (response, sharing) = (fetched.response, fetched.sharing)
+        // Before the operation can be found under another key.
+        closeIfInvalidated(response, operation)
         let separates = response.facts.contains(.separatesRequests)
         let isRemembered = separates && sharing.isForSeveral && distinguishesRequests(operation)
         // A status that concerns one request says nothing of how the requests for its key are told apart.
@@ -43,15 +47,24 @@ struct Announcement {
         case .waitersOnly, .whileArriving, .everyone: if isRemembered { rememberSeparation() }
         }
         noteTooLarge(fetched)
-        if !sharing.isForLateJoiners { operation.close() }
+        if !sharing.isForLateJoiners || !keepsWhole { operation.close() }
         // A response to HEAD says nothing of the response to GET, which has the same key.
         if sharing.isForLateJoiners, method != .head { forgetMarkers(after: fetched, keepsWhole: keepsWhole) }
         return hasAlias
     }
 
+    /// Closes the operation after an invalidation that could not find it: one of the response's own key before the
+    /// delivery, or one of its groups before its head named them.
+    func closeIfInvalidated(_ response: StoredResponse, _ operation: FetchOperation) {
+        if response.groups != nil, context.shared.groups.haveInvalidated(response, of: request.authority) {
+            operation.close()
+        }
+        if fetch.wasInvalidated { operation.invalidate() }
+    }
+
     /// Sets the markers for later requests, after the response of a fetch that is for its leader alone.
     func announceAlone(_ fetched: FetchedResponse) {
-        if plan.recordsResultForOthers(than: request) {
+        if plan.recordsResultForOthers {
             rememberIfUnshareable(fetched.response, fetched.sharing)
             noteTooLarge(fetched)
         }
@@ -104,8 +117,7 @@ struct Announcement {
 
     func rememberIfUnshareable(_ response: StoredResponse, _ sharing: Sharing) {
         let status = response.facts.status
-        if let reason = sharing.reasonToRemember(status, for: plan, method, leaderWasReleased: fetch.leaderWasReleased)
-        {
+        if let reason = sharing.reasonToRemember(status, for: plan, leaderWasReleased: fetch.leaderWasReleased) {
             remember(reason, after: status)
         }
     }
@@ -128,14 +140,6 @@ struct Announcement {
     /// Requests that do not match shall not wait for one another again.
     func rememberSeparation() {
         if store.resource(storeKey)?.separatesRequests(at: context.moment) != true { remember(.unlike) }
-    }
-}
-
-extension FetchPlan {
-    /// Whether the fetch is for its leader alone only because coalescing is off. It sends the same request as all
-    /// others would have sent, so its result is worth remembering for them.
-    func recordsResultForOthers(than request: ClientRequest) -> Bool {
-        !isShared && !isPass && !request.route.isCoalesced
     }
 }
 

@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Routing
 import Storage
 import Upstream
 
@@ -24,12 +25,7 @@ struct ArrivingBody {
         /// Only the bytes that its readers still need.
         case window
 
-        var isWhole: Bool {
-            switch self {
-            case .stored, .forSharing: true
-            case .window: false
-            }
-        }
+        var isWhole: Bool { self != .window }
     }
 
     private enum Flow {
@@ -67,12 +63,7 @@ struct ArrivingBody {
     var willBeStored: Bool { keeping == .stored }
 
     /// Whether the origin is held back for readers or for memory.
-    var isPaused: Bool {
-        switch flow {
-        case .flowing: false
-        case .full, .short: true
-        }
-    }
+    var isPaused: Bool { if case .flowing = flow { false } else { true } }
 
     // MARK: Bytes
 
@@ -134,15 +125,15 @@ struct ArrivingBody {
         }
     }
 
-    /// Ends the response's body cleanly, unless its content has not the announced length.
+    /// Ends the body of the response to `request` cleanly, unless its content has not the announced length.
     /// - Returns: whether it has.
-    func end(_ response: StoredResponse, _ trailers: ByteSlice?, isHead: Bool, policy: CachingPolicy) -> Bool {
+    func end(_ response: StoredResponse, _ trailers: ByteSlice?, for request: ClientRequest, isHead: Bool) -> Bool {
         guard let body = response.looseBody else { return true }
         guard isHead || length == nil || length == received else { return false }
         let head = response.head
         body.complete(
             trailers: trailers.flatMap {
-                StoredFields.trailers($0, of: head.view, facts: response.facts, policy: policy)
+                StoredFields.trailers($0, of: head.view, facts: response.facts, policy: request.route.policy)
             })
         return true
     }

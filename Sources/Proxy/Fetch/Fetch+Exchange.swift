@@ -2,6 +2,7 @@ import Bytes
 import Coalescing
 import HTTPSemantics
 import Libevent
+import Routing
 import Storage
 import Telemetry
 import Upstream
@@ -12,12 +13,13 @@ extension Fetch: ExchangeHandler {
         progress.last = context.now
         if head.head.status == .continue, !awaitsContinue { return }
         let interim = head.interim()
-        leader?.fetch(self, received: interim)
+        leader?.send(interim: interim)
         // An interim response that sets a cookie, or answers a request with credentials or fields of its own, goes to
         // the leader only: which clients may share the final response is not yet known.
-        if plan.isShared, !head.fields.contains(.setCookie), !request.hasAuthorization, !request.isPersonalized {
-            share(interim: interim)
-        }
+        guard plan.isShared, !head.fields.contains(.setCookie), !request.isPersonal else { return }
+        hasSharedInterims = true
+        waiter?.received(interim: interim)
+        operation?.elsewhere.append(interim)
     }
 
     func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
@@ -31,7 +33,7 @@ extension Fetch: ExchangeHandler {
         // The slot of the origin's limit is free again: the number of tunnels is bounded by that of the client
         // connections.
         end(.upgraded)
-        if let leader { leader.fetch(self, upgradedTo: connection, head: head) } else { connection.closeTunnel() }
+        if let leader { leader.fetchUpgraded(to: connection, head: head) } else { connection.closeTunnel() }
     }
 
     func exchange(_ exchange: Exchange, failedWith error: UpstreamError) {
@@ -49,16 +51,17 @@ extension Fetch: ExchangeHandler {
         case .streaming:
             // A response that broke the rules of its syntax is not trusted at all.
             end(.truncated(.origin(error.failure, error.brokenRule), keepsPart: !error.isMalformed))
-        case .new, .over:
-            break
+        case .new, .over: break
         }
     }
 
-    func exchangeTakesContent(_ exchange: Exchange) { leader?.fetchTakesContent(self) }
+    func exchangeTakesContent(_ exchange: Exchange) { leader?.fetchTakesContent() }
 
     func exchange(_ exchange: Exchange, received bytes: Span<UInt8>) -> BodyIntake {
         progress.last = context.now
-        if state == .awaitingMemory, !handOutIfInMemory() { return waitForMemory() ? .refused(after: 0) : .taken }
+        if state == .awaitingMemory, let fetched, !handOutIfInMemory(fetched) {
+            return waitForMemory() ? .refused(after: 0) : .taken
+        }
         // A packed response has all of its body already.
         guard state == .streaming, let fetched, let body = fetched.response.looseBody else { return .taken }
         // A reader on another loop may tell its client of the end before this loop goes on.
@@ -72,7 +75,7 @@ extension Fetch: ExchangeHandler {
         if state == .awaitingMemory { handOut(fetched) }
         guard state == .streaming else { return }
         fetched.noteEnd(at: context.moment)
-        guard arriving.end(fetched.response, trailers, isHead: method == .head, policy: request.route.policy) else {
+        guard arriving.end(fetched.response, trailers, for: request, isHead: method == .head) else {
             // A response with less or more content than announced never gets a clean end.
             return end(.truncated(.origin(.body, nil), keepsPart: false))
         }
@@ -92,22 +95,21 @@ extension Fetch: ExchangeHandler {
             deliver(fetched)
             end(fetched.source == .validated ? .complete : .stoodIn)
         case .answerLeader(let fetched):
-            leader?.fetch(self, answers: fetched)
+            leader?.fetchAnswers(fetched)
             // The exchange of the 304 ends by itself.
             (leader, exchange) = (nil, nil)
             guard let operation, !operation.hasEnded, !operation.cancelIfUnattended() else { return }
             ask(.none)
         case .release:
             end(.released)
-        case .handOut(let fetched, let keeper):
+        case .handOut(let fetched):
             self.fetched = fetched
-            partKeeper = keeper
             arriving = ArrivingBody(fetched.decision.keeping, length: fetched.decision.contentLength)
             // An origin of an event stream may be silent between two events.
             if isIncremental, fetched.decision.part == nil {
                 exchange?.allowSilence(context.loopSettings.timeouts.tunnel)
             }
-            if handOutIfInMemory() { return }
+            if handOutIfInMemory(fetched) { return }
             enter(.awaitingMemory)
             waitForMemory()
             decideContinuation()
@@ -118,8 +120,7 @@ extension Fetch: ExchangeHandler {
     /// gets a head whose content has to wait for memory that other bodies may never release. The response to an unsafe
     /// method is handed out in any case, since it tells the effect of the request.
     /// - Returns: false if there is no memory.
-    private func handOutIfInMemory() -> Bool {
-        guard let fetched else { return false }
+    private func handOutIfInMemory(_ fetched: FetchedResponse) -> Bool {
         if let body = fetched.response.looseBody, method != .head {
             var begun = arriving
             let hasMemory = begun.begin(body, memory: context.shared, at: context.now)
@@ -134,33 +135,21 @@ extension Fetch: ExchangeHandler {
     @inline(__always) // Called in two places, of which one is not rare.
     private func handOut(_ fetched: FetchedResponse) {
         enter(.streaming)
-        let (response, isWhole) = (fetched.response, arriving.keeping.isWhole)
         // The whole content came with the head.
-        if response.isPacked { fetched.noteEnd(at: context.moment) }
+        if fetched.response.isPacked { fetched.noteEnd(at: context.moment) }
         if !plan.isShared {
             if !plan.isPass || arriving.willBeStored { Announcement(of: self).announceAlone(fetched) }
             deliver(fetched)
         } else if let operation {
+            let (announcement, isWhole) = (Announcement(of: self), arriving.keeping.isWhole)
             operation.elsewhere.endInterims()
-            // Before the operation can be found under another key.
-            closeIfInvalidated(response, operation)
-            let hasAlias = Announcement(of: self).announce(fetched, by: operation, keepsWhole: isWhole)
-            if !isWhole { operation.close() }
+            let hasAlias = announcement.announce(fetched, by: operation, keepsWhole: isWhole)
             deliver(fetched)
-            closeIfInvalidated(response, operation)
-            if hasAlias { placement.noteFoundByOtherKey() }
+            announcement.closeIfInvalidated(fetched.response, operation)
+            if hasAlias { placement.isFound = true }
             if !isWhole { operation.pinBeginning(of: fetched, until: context.shared.callbacks) }
         }
         decideContinuation()
-    }
-
-    /// Closes the operation after an invalidation that could not find it: one of the response's own key before the
-    /// delivery, or one of its groups before its head named them.
-    private func closeIfInvalidated(_ response: StoredResponse, _ operation: FetchOperation) {
-        if response.groups != nil, context.shared.groups.haveInvalidated(response, of: request.authority) {
-            operation.close()
-        }
-        if wasInvalidated { operation.invalidate() }
     }
 
     /// Decides whether the fetch continues without clients. The head tells: the response must be storable, and its body
@@ -200,10 +189,11 @@ extension Fetch: ExchangeHandler {
 
     /// The body is too large, or there is no memory: from now on only the bytes that its readers still need are kept.
     private func keepWindow(of response: StoredResponse, _ body: GrowingBody, because reason: StoreOutcome) {
-        if arriving.willBeStored { context.recorder.count(reason) }
-        // The next response is not announced as stored. Set only after the head was sent: this response was announced
-        // as stored.
-        if arriving.willBeStored, reason == .tooLarge, method == .get { Announcement(of: self).remember(.outgrown) }
+        if arriving.willBeStored {
+            context.recorder.count(reason)
+            // The next response is not announced as stored. Set only after the head was sent: this response was.
+            if reason == .tooLarge, method == .get { Announcement(of: self).remember(.outgrown) }
+        }
         operation?.close()
         if arriving.keeping.isWhole, let fetched {
             operation?.pinBeginning(of: fetched, until: context.shared.callbacks)
@@ -221,8 +211,7 @@ extension Fetch: ExchangeHandler {
 
     // MARK: Memory
 
-    /// Waits until other bodies release memory, which they do as their readers go on; no longer than for an origin that
-    /// stands still, and while no client has been sent anything, no longer than `MemoryWait.headPatience`.
+    /// Waits until other bodies release memory, which they do as their readers go on.
     /// - Returns: false if the fetch has waited too long, and is over.
     @discardableResult
     private func waitForMemory() -> Bool {
@@ -230,28 +219,22 @@ extension Fetch: ExchangeHandler {
         let head = state == .awaitingMemory ? fetched : nil
         guard let wait = arriving.memoryWait else {
             arriving = arriving.waitingForMemory(
-                MemoryWait(
-                    for: head == nil ? .body : .head, of: operation, in: context.shared.memoryLine, on: context.loop))
+                MemoryWait(for: head == nil ? .body : .head, of: operation, in: context))
             return true
         }
-        let timeout = request.route.origin.settings.noProgressTimeout.nanoseconds
-        if context.now - wait.since < (head == nil ? timeout : min(timeout, MemoryWait.headPatience)) { return true }
+        if !wait.isTooLong(at: context.now, timeout: request.route.origin.settings.noProgressTimeout) { return true }
         context.notices.overloaded(context.shared)
-        if let head {
-            end(.failed(NoMemory(head, at: context.now)))
-        } else {
-            end(.truncated(.noMemory, keepsPart: false))
-        }
+        end(head.map { .failed(NoMemory($0, at: context.now)) } ?? .truncated(.noMemory, keepsPart: false))
         return false
     }
 
     /// Called from time to time while the fetch waits for memory. A fetch that is not among the first in line only
     /// checks whether it has waited too long: the bytes received stay where they are.
     func lookForMemory() {
-        guard arriving.memoryWait != nil else { return }
+        guard arriving.memoryWait != nil, let fetched else { return }
         let goesOn =
             state == .awaitingMemory
-            ? handOutIfInMemory() : arriving.mayTakeMemory(for: .body, of: context.shared, at: context.now)
+            ? handOutIfInMemory(fetched) : arriving.mayTakeMemory(for: .body, of: context.shared, at: context.now)
         if goesOn { bodyHasRoom() } else { waitForMemory() }
     }
 }

@@ -9,14 +9,16 @@ protocol FetchLeader: AnyObject {
     /// The connections to origins that belong to the request's client connection. From the first call on, the client
     /// connection has such connections.
     var boundConnections: BoundConnections { get }
+    /// Takes the content that came before the fetch got its slot.
+    func takeContent() -> OutgoingContent?
     /// The content that was held back is sent: send more.
-    func fetchTakesContent(_ fetch: Fetch)
-    /// Passes an interim response in the form that goes to the client.
-    func fetch(_ fetch: Fetch, received interim: ByteSlice)
+    func fetchTakesContent()
+    /// Sends an interim response, in the form that goes to the client.
+    func send(interim: ByteSlice)
     /// The origin switched protocols; `head` is the 101 in the form that goes to the client, with the bytes that
     /// followed it.
-    func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer)
+    func fetchUpgraded(to connection: UpstreamConnection, head: ByteBuffer)
     /// The origin confirmed a representation that only this client has: the request gets this answer and leaves; the
     /// others go on waiting.
-    func fetch(_ fetch: Fetch, answers response: FetchedResponse)
+    func fetchAnswers(_ response: FetchedResponse)
 }

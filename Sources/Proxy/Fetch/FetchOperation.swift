@@ -1,6 +1,8 @@
 import Bytes
 import Coalescing
+import HTTPSemantics
 import Libevent
+import Routing
 import Synchronization
 import Upstream
 
@@ -9,10 +11,10 @@ import Upstream
 ///
 /// The requests of one loop wait together and are one waiter (`FetchWaiter`). The waiter of the fetch's own loop is
 /// told by the fetch itself, without a lock or the mailbox; those of other loops are told by the operation.
-final class FetchOperation: CoalescibleOperation<FetchedResponse> {
+final class FetchOperation: CoalescibleOperation<FetchedResponse>, @unchecked Sendable {
     /// The number in the access log and `/status`: the same in all lines of one fetch.
     nonisolated let number: UInt64
-    nonisolated let plan: FetchPlan
+    nonisolated let key: FetchKey
     /// When the operation was made, in nanoseconds of the monotonic clock.
     nonisolated let made: Int64
     /// The waiters of the other loops, and the interim responses for them.
@@ -25,22 +27,22 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     private nonisolated let invalidated = Atomic(false)
 
     /// - Parameter mostWaiters: how many requests may wait for the fetch or read its response at the same time.
-    nonisolated init(
-        number: UInt64, leader: ClientRequest, plan: FetchPlan, made: Int64, work: consuming LoopOwned<Fetch>,
-        mostWaiters: Int
-    ) {
+    nonisolated init(of fetch: consuming Fetch, on loop: borrowing EventLoop, number: UInt64, mostWaiters: Int) {
         self.number = number
-        self.leader = leader
-        self.plan = plan
-        self.made = made
-        let loop = work.handle
-        self.work = work
+        leader = fetch.plan.request
+        key = fetch.plan.key
+        made = loop.now
+        let isRefresh = fetch.plan.isRefresh
+        work = LoopOwned(fetch, on: loop)
         // A fetch that has not begun has no response to finish, so it is cancelled when its last client leaves, unless
         // it is a refresh. `Fetch` sets the policy from then on.
-        super.init(home: loop, waiterLimit: mostWaiters, lastLeavePolicy: plan.isRefresh ? .goOn : .cancel)
+        super.init(home: loop.handle, waiterLimit: mostWaiters, lastLeavePolicy: isRefresh ? .goOn : .cancel)
     }
 
-    nonisolated var key: FetchKey { plan.key }
+    /// The range that is requested; `nil`: the whole.
+    nonisolated var range: ByteRangeSpec? {
+        if case .part(let range, _) = key.kind { range } else { nil }
+    }
 
     /// Whether a request that does not match the leader's has joined, as far as this loop has heard.
     nonisolated var wasJoinedByNonmatching: Bool { joinedByNonmatching.load(ordering: .relaxed) }
@@ -73,10 +75,14 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
     /// - Returns: the interim responses so far.
     nonisolated func add(_ waiter: FetchWaiter, on loop: @autoclosure () -> EventLoop) -> [ByteSlice] {
         guard work.handle.isCurrent else { return elsewhere.add(LoopBound(waiter, on: loop())) }
-        // Without a slot there is no work to stop that would tell the fetch of its end.
-        if work.use({ $0.gather(waiter) }) { return work.use { $0.hasSharedInterims } ? elsewhere.interims : [] }
-        if work.use({ $0.isObserved }) { return [] }
+        let (hasBegun, isObserved) = work.use { fetch in
+            fetch.waiter = waiter
+            return (fetch.hasBegun, fetch.isObserved)
+        }
+        if hasBegun { return work.use { $0.hasSharedInterims } ? elsewhere.interims : [] }
+        if isObserved { return [] }
         work.use { $0.isObserved = true }
+        // Without a slot there is no work to stop that would tell the fetch of its end.
         add(
             OperationObserver(of: .cancelled, on: work.handle) {
                 ($0.operation as? FetchOperation)?.work.value.end(.cancelled)
@@ -86,7 +92,8 @@ final class FetchOperation: CoalescibleOperation<FetchedResponse> {
 
     /// The waiter gets nothing more. No effect if another one has its place.
     nonisolated func remove(_ waiter: FetchWaiter, on loop: @autoclosure () -> LoopHandle) {
-        if work.handle.isCurrent { work.use { $0.forget(waiter) } } else { elsewhere.remove(waiter, on: loop()) }
+        guard work.handle.isCurrent else { return elsewhere.remove(waiter, on: loop()) }
+        work.use { fetch in if fetch.waiter === waiter { fetch.waiter = nil } }
     }
 
     /// Whether the operation has got its slot, or has ended. Any thread; takes the operation's lock.

@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Routing
 import Storage
 import Upstream
 
@@ -17,138 +18,105 @@ struct FetchRequestWriter {
         case none
     }
 
-    let settings: LoopSettings
-    /// The arrival of the request that led.
-    let arrival: Arrival
     /// Whether the client that led still waits for 100 from the origin.
     let awaitsContinue: Bool
     /// Whether the client that led is there to get an answer to its own conditions.
     let hasLeader: Bool
-    /// Whether the request that was written last lacks field lines of the client's (`removedFields`).
+    /// The conditions to send; afterwards the ones that the request has.
+    private(set) var conditions: Conditions
+    /// Whether the request that was written lacks field lines of the client's (`removedFields`).
     private(set) var removesFields = false
 
-    init(settings: LoopSettings, arrival: Arrival, awaitsContinue: Bool, hasLeader: Bool) {
-        self.settings = settings
-        self.arrival = arrival
+    init(under conditions: Conditions, awaitsContinue: Bool, hasLeader: Bool) {
+        self.conditions = conditions
         self.awaitsContinue = awaitsContinue
         self.hasLeader = hasLeader
     }
 
     /// - Parameters:
-    ///   - request: the request that led.
-    ///   - conditions: the conditions to send; afterwards the ones that the request has.
+    ///   - arrival: the arrival of the plan's request.
     ///   - head: the buffer in which the head is put together.
     mutating func write(
-        _ request: ClientRequest, for plan: FetchPlan, under conditions: inout Conditions, in head: ByteBuffer
+        _ plan: FetchPlan, from arrival: Arrival, by settings: LoopSettings, in head: ByteBuffer
     ) -> UpstreamRequest {
+        let request = plan.request
         // One client's conditions and range are not forwarded, so that the answer suits all waiters.
         var dropping: FieldSet = plan.isPass ? [] : FieldSet(.ifNoneMatch, .ifModifiedSince, .range, .ifRange)
         if !awaitsContinue { dropping.insert(.expect) }
         let maxForwards = request.maxForwards
         if maxForwards != nil { dropping.insert(.maxForwards) }
-        let framing = request.head.framing
         head.removeAll()
-        let changes = changes(of: request, for: plan, dropping: dropping)
-        removesFields = settings.write(request, changes, clientAddress: arrival.clientAddress, to: head)
-        if !plan.isPass {
-            let validation = validationRequest(request, plan, conditions)
-            if conditions == .storedAndClients, !validation.hasClientTags { conditions = .stored }
-            // Parts need no validator: parts without one are requested again.
-            if validation.isEmpty, plan.parts == nil || plan.stored != nil { conditions = .none }
-            validation.write(to: head)
-            Self.appendRange(of: plan, conditions, to: head)
-        }
+        let changes = Self.changes(of: plan, from: arrival, dropping: dropping)
+        let (fields, key) = (request.fields, request.sentKey)
+        removesFields = settings.requestForwarding.write(
+            request.head, fields.view, changes, host: key.authority, clientAddress: arrival.clientAddress.span,
+            scheme: request.scheme.name, to: head)
+        if !plan.isPass { writeConditions(of: plan, to: head) }
         settings.loopDetection.writeLoop(to: head)
         if let maxForwards { head.appendField("Max-Forwards", UInt64(maxForwards - 1)) }
         head.appendLineEnd()
         return UpstreamRequest(
-            method: plan.method(for: request), head: head.copied(), content: UpstreamRequest.Content(framing),
+            method: plan.method, head: head.copied(), content: UpstreamRequest.Content(request.head.framing),
             asksForUpgrade: changes.isUpgrading,
             mayBeNotModified: plan.isPass ? request.mayBeNotModified : conditions != .none)
     }
 
-    private func changes(of request: ClientRequest, for plan: FetchPlan, dropping: FieldSet = [])
+    @inline(__always) // Called in two places, of which one is rare: a result would be copied.
+    private static func changes(of plan: FetchPlan, from arrival: Arrival, dropping: FieldSet = [])
         -> RequestForwarding.Changes
     {
-        RequestForwarding.Changes(
-            method: plan.method(for: request), framing: request.head.framing, dropping: dropping,
-            keyed: request.route.keyedForwarding,
+        let (request, route) = (plan.request, plan.request.route)
+        return RequestForwarding.Changes(
+            method: plan.method, framing: request.head.framing, dropping: dropping, keyed: route.keyedForwarding,
             // A connection remains a trusted proxy's after a reload that trusts no proxy any more; the policy's rules
             // for `Vary` must hold all the same.
-            isFromTrustedProxy: arrival.isFromTrustedProxy && request.route.policy.forwardsSenders,
-            host: request.route.hostForOrigin, isUpgrading: plan.isPass && request.head.asksForUpgrade,
-            acceptsTrailers: true)
+            isFromTrustedProxy: arrival.isFromTrustedProxy && route.policy.forwardsSenders, host: route.hostForOrigin,
+            isUpgrading: plan.isPass && request.head.asksForUpgrade, acceptsTrailers: true)
     }
 
-    /// The fields of `request` that its origin does not get. Too slow for the hot path.
-    func removedFields(of request: ClientRequest, for plan: FetchPlan) -> [RemovedField] {
-        let (fields, key, changes) = (request.fields, request.sentKey, changes(of: request, for: plan))
-        var removed: [RemovedField] = []
-        for index in fields.lines.indices {
+    /// The fields of the plan's request that its origin does not get. Too slow for the hot path.
+    static func removedFields(of plan: FetchPlan, from arrival: Arrival, by settings: LoopSettings) -> [RemovedField] {
+        let request = plan.request
+        let (fields, key, changes) = (request.fields, request.sentKey, changes(of: plan, from: arrival))
+        return fields.lines.indices.compactMap { index in
             let reason = settings.requestForwarding.removal(
                 ofLineAt: index, of: fields.view, request.head, changes, host: key.authority,
                 scheme: request.scheme.name)
-            if let reason { removed.append(RemovedField(fields.bytes[fields.lines[index].name.range], reason)) }
+            return reason.map { RemovedField(fields.bytes[fields.lines[index].name.range], $0) }
         }
-        return removed
     }
 
-    private func validationRequest(_ request: ClientRequest, _ plan: FetchPlan, _ conditions: Conditions)
-        -> ValidationRequest
-    {
-        let requestFields = request.fields
+    @inline(never) // Kept out of the code of a pass.
+    private mutating func writeConditions(of plan: FetchPlan, to head: ByteBuffer) {
+        let fields = plan.request.fields
         var validation = ValidationRequest()
-        for candidate in conditions == .none ? [] : plan.candidates(for: requestFields.view) {
+        for candidate in conditions == .none ? [] : plan.candidates {
             let (head, facts) = (candidate.head, candidate.facts)
             // An origin that compares dates would answer 304 without regard to the cookies or fields that the page
             // depends on.
-            let isForOthers = facts.contains(.separatesRequests) && request.isPersonal
+            let isForOthers = facts.contains(.separatesRequests) && plan.request.isPersonal
             validation.add(head.view, facts: facts, byDate: !isForOthers)
         }
         // The client's own tags are sent only if the client is there to get the answer to them.
-        if conditions == .storedAndClients, hasLeader, plan.range == nil {
-            validation.merge(client: requestFields.view)
-        }
-        return validation
+        if conditions == .storedAndClients, hasLeader, plan.range == nil { validation.merge(client: fields.view) }
+        if conditions == .storedAndClients, !validation.hasClientTags { conditions = .stored }
+        // Parts need no validator: parts without one are requested again.
+        if validation.isEmpty, plan.parts == nil || plan.validates { conditions = .none }
+        validation.write(to: head)
+        if let range = plan.range { append(range, of: plan, to: head) }
     }
 
     /// Appends the range that is requested. A missing range is requested only of the representation whose parts are
     /// stored (RFC 9110 §13.1.5: under a strong tag. With a weak one, as a 304 may bring it, the new part is not
     /// combined with them).
-    private static func appendRange(of plan: FetchPlan, _ conditions: Conditions, to buffer: ByteBuffer) {
-        guard case .part(let range, let parts, let validates) = plan.purpose else { return }
+    private func append(_ range: ByteRangeSpec, of plan: FetchPlan, to buffer: ByteBuffer) {
         buffer.appendName("Range")
         range.write(to: buffer)
         buffer.appendLineEnd()
-        guard conditions != .none, !validates, let parts else { return }
+        guard conditions != .none, !plan.validates, let parts = plan.former else { return }
         let head = parts.head
         let fields = head.view
         guard let line = fields.firstIndex(of: .etag), fields.entityTag?.isWeak == false else { return }
         buffer.appendField("If-Range", fields.value(at: line))
-    }
-}
-
-extension LoopSettings {
-    /// Writes the request in the form that the origin gets, without the fields that its fetch adds.
-    /// - Returns: whether the request has field lines that may not be forwarded as they are.
-    fileprivate func write(
-        _ request: ClientRequest, _ changes: RequestForwarding.Changes, clientAddress address: ByteSlice,
-        to head: ByteBuffer
-    ) -> Bool {
-        let (fields, key) = (request.fields, request.sentKey)
-        return requestForwarding.write(
-            request.head, fields.view, changes, host: key.authority, clientAddress: address.span,
-            scheme: request.scheme.name, to: head)
-    }
-}
-
-extension UpstreamRequest.Content {
-    init(_ framing: MessageFraming) {
-        self =
-            switch framing {
-            case .none, .length(0), .untilClose: .none
-            case .length: .length
-            case .chunked: .chunked
-            }
     }
 }

@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Routing
 import Storage
 import Synchronization
 import Telemetry
@@ -38,8 +39,8 @@ final class FetchedResponse: Sendable {
         let leader: ClientRequest
         /// The key under which the response belongs, if not its leader's.
         var otherKey: CacheKey?
-        /// The other queries that the response answers (No-Vary-Search).
-        var search: NoVarySearch
+        /// The other queries that the response answers (No-Vary-Search); `nil`: none.
+        var search: NoVarySearch?
         /// The address of the server that answered, as text.
         let server: ByteSlice
         /// When the origin was asked.
@@ -52,6 +53,8 @@ final class FetchedResponse: Sendable {
     let response: StoredResponse
     /// The response with the fields that only the leader may see (RFC 9111 §5.2.2.4, §5.2.2.7), where there are any.
     let leaderResponse: StoredResponse?
+    /// The response whose fields a part is stored with, if not its own (`PartialResponse.keeper`).
+    let partKeeper: StoredResponse?
     let source: Source
     let decision: HeadDecision
     /// The origin's status, 304 after a validation; `nil` if it did not answer.
@@ -61,20 +64,19 @@ final class FetchedResponse: Sendable {
     let hasAge: Bool
     /// When the origin's response had ended, in nanoseconds of the monotonic clock; 0 before.
     private let ended = Atomic<Int64>(0)
-    /// Why the body ends short: `noMemory`, or one more than the number of the origin's failure and, in the upper half,
-    /// one more than the number of the broken rule, if there is one; 0 if the body does not end short.
-    private let failed = Atomic<UInt16>(0)
-    private static let noMemory = UInt16.max
+    private let failed = Guarded<Shortfall?>(nil)
     /// The answer that was made last for a joined request that asks for nothing special.
     let sharedAnswer = Guarded<SharedAnswer?>(nil)
 
     init(
-        _ response: StoredResponse, leaderResponse: StoredResponse? = nil, source: Source, _ decision: HeadDecision,
-        originStatus: Status?, hasAge: Bool = false, _ circumstances: Circumstances
+        _ response: StoredResponse, leaderResponse: StoredResponse? = nil, partKeeper: StoredResponse? = nil,
+        source: Source, _ decision: HeadDecision, originStatus: Status?, hasAge: Bool = false,
+        _ circumstances: Circumstances
     ) {
         self.circumstances = circumstances
         self.response = response
         self.leaderResponse = leaderResponse
+        self.partKeeper = partKeeper
         self.source = source
         self.decision = decision
         self.originStatus = originStatus
@@ -89,7 +91,6 @@ final class FetchedResponse: Sendable {
     /// The reason if it is not stored, as far as the head tells.
     var notStored: NotStoredReason? { decision.notStored }
     var leader: ClientRequest { circumstances.leader }
-    var search: NoVarySearch { circumstances.search }
     var server: ByteSlice { circumstances.server }
     /// When the origin was asked.
     var requestTime: Moment { circumstances.requestTime }
@@ -101,26 +102,10 @@ final class FetchedResponse: Sendable {
     }
 
     /// The body ends short. Called before any reader is told.
-    func noteShortfall(_ shortfall: Shortfall) {
-        let number =
-            switch shortfall {
-            case .origin(let failure, let rule):
-                UInt16(failure.rawValue) + 1 + (rule.map { UInt16($0.rawValue) + 1 } ?? 0) << 8
-            case .noMemory: Self.noMemory
-            }
-        failed.store(number, ordering: .relaxed)
-    }
+    func noteShortfall(_ shortfall: Shortfall) { failed.withLock { $0 = shortfall } }
 
     /// Why the body ends short; `nil` if it does not, or only because no client wanted the rest.
-    var shortfall: Shortfall? {
-        let failed = failed.load(ordering: .relaxed)
-        if failed == Self.noMemory { return .noMemory }
-        guard failed != 0, let failure = UpstreamFailure(rawValue: UInt8(truncatingIfNeeded: failed) - 1) else {
-            return nil
-        }
-        let rule = UInt8(failed >> 8)
-        return .origin(failure, rule == 0 ? nil : MessageSyntaxError.Reason(rawValue: rule - 1))
-    }
+    var shortfall: Shortfall? { failed.withLock { $0 } }
 
     /// The time from the request to the origin until the end of its response, in nanoseconds; `nil` before that end.
     var upstreamDuration: UInt64? {
@@ -220,6 +205,7 @@ final class FetchedResponse: Sendable {
     /// `No-Vary-Search`.
     private func isFor(_ request: ClientRequest) -> Bool {
         if request.key == key || request.sentKey == leader.sentKey { return true }
+        guard let search = circumstances.search else { return false }
         let (leading, joining) = (leader.sentKey.bytes, request.sentKey.bytes)
         return SearchKey.areEquivalent(leading.span, joining.span, under: search)
     }

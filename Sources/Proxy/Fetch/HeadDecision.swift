@@ -1,4 +1,5 @@
 import HTTPSemantics
+import Routing
 import Storage
 
 /// The decision made when the head of a response for the waiters is there: which requests may have the response,
@@ -49,14 +50,14 @@ struct HeadDecision {
     ///   - fields: the fields of its head.
     ///   - length: the length of its content in bytes; `nil` if it is not announced.
     ///   - part: the part of the representation that the content is, if a range was requested and a part came.
-    ///   - request: the request that led.
+    ///   - policy: the policy of the plan's route.
     ///   - hasPassCookie: whether the request goes past the cache because of one of its cookies.
     ///   - objectLimit: the largest object that may be stored, in bytes.
     ///   - isOutdated: whether one of the response's groups was invalidated.
     ///   - wasInvalidated: whether the key of the fetch was invalidated.
     static func on(
         _ facts: ResponseFacts, _ fields: FieldView, length: Int?, part: ReceivedPart? = nil,
-        for request: ClientRequest, _ plan: FetchPlan, _ policy: CachingPolicy, hasPassCookie: Bool, objectLimit: Int,
+        for plan: FetchPlan, _ policy: CachingPolicy, hasPassCookie: Bool, objectLimit: Int,
         isOutdated: Bool, wasInvalidated: Bool
     ) -> HeadDecision {
         let length = part?.range.count ?? length
@@ -64,12 +65,12 @@ struct HeadDecision {
         let isTooLarge =
             StoredResponse.mostObjectSize(fields, content: length ?? 0, partOf: part == nil ? nil : plan.parts)
             > objectLimit
-        let asked = request.facts(asking: plan.method(for: request), hasPassCookie: hasPassCookie)
+        let asked = plan.request.facts(asking: plan.method, hasPassCookie: hasPassCookie)
         let sharing = facts.sharing(answering: asked, policy: policy)
         var notStored =
             isOutdated
             ? .outdated
-            : reasonNotToStore(facts, fields, part, for: request, asked, plan, policy)
+            : reasonNotToStore(facts, fields, part, asked, plan, policy)
         if notStored == nil, isTooLarge { notStored = .tooLarge }
         // The store would refuse the response anyway, but a client that is told that it is stored might rely on that.
         if notStored == nil, wasInvalidated { notStored = .outdated }
@@ -79,9 +80,10 @@ struct HeadDecision {
     }
 
     private static func reasonNotToStore(
-        _ facts: ResponseFacts, _ fields: FieldView, _ part: ReceivedPart?, for request: ClientRequest,
-        _ asked: RequestFacts, _ plan: FetchPlan, _ policy: CachingPolicy
+        _ facts: ResponseFacts, _ fields: FieldView, _ part: ReceivedPart?, _ asked: RequestFacts, _ plan: FetchPlan,
+        _ policy: CachingPolicy
     ) -> NotStoredReason? {
+        let request = plan.request
         if part != nil, !policy.storesPartialContent { return .partial }
         guard request.route.isCached else { return .cachingOff }
         // No key can include the content of a GET; the content of a POST has had its effect.
@@ -119,73 +121,20 @@ struct HeadDecision {
 }
 
 extension Sharing {
-    /// Whether requests that come while the response arrives may have it.
-    var isForLateJoiners: Bool {
-        switch self {
-        case .everyone, .whileArriving: true
-        case .waitersOnly, .nobody: false
-        }
-    }
-
-    /// Whether requests other than the leader's may have the response.
-    var isForSeveral: Bool {
-        switch self {
-        case .everyone, .whileArriving, .waitersOnly: true
-        case .nobody: false
-        }
-    }
-}
-
-extension Sharing {
     /// The reason why requests for the key fetch alone for a while; `nil` if there is none.
     /// - Parameters:
     ///   - status: the status of the response.
-    ///   - method: the method that the origin was sent.
     ///   - leaderWasReleased: whether an earlier fetch, which the leader's request had joined, brought a response that
     ///     only its own leader could have.
     func reasonToRemember(
-        _ status: Status, for plan: FetchPlan, _ method: Method, leaderWasReleased: @autoclosure () -> Bool
+        _ status: Status, for plan: FetchPlan, leaderWasReleased: @autoclosure () -> Bool
     ) -> NotSharedReason? {
         guard case .nobody(let found) = self else { return nil }
         let concernsOtherRequests = !status.concernsRequest || leaderWasReleased()
         // A part came without a range request: a later request would get only a part, too.
         let reason = found == .range && plan.range == nil ? .part : found
         // A response to HEAD says nothing of the response to GET, which has the same key.
-        return method != .head && reason.isRemembered && concernsOtherRequests ? reason : nil
-    }
-}
-
-extension NotSharedReason {
-    /// How long the reason is remembered, in nanoseconds.
-    /// - Parameters:
-    ///   - status: the status of the response that gave the reason.
-    ///   - limit: `unshareable-ttl`.
-    func memory(after status: Status, atMost limit: Int64) -> Int64 {
-        if self == .serverError { return Self.errorMemory }
-        return status.concernsRequest ? min(limit, Self.requestErrorMemory) : limit
-    }
-
-    /// Where errors are not shared (`sharesErrors`): for this long, in nanoseconds, each request fetches alone. The
-    /// origin may recover at any moment.
-    private static let errorMemory: Int64 = 1_000_000_000
-    /// Two requests in a row got an answer that concerns the request: perhaps all do, and for this long, in
-    /// nanoseconds, requests do not wait for one another. No longer: two clients, which may provoke such answers on
-    /// purpose, are no reason for every other client to fetch alone.
-    private static let requestErrorMemory: Int64 = 5_000_000_000
-
-    /// Whether the next response for the key is likely to be no more shareable, so that the reason is worth
-    /// remembering.
-    fileprivate var isRemembered: Bool {
-        switch self {
-        case .prohibited(.noStore), .prohibited(.private), .prohibited(.authorization), .prohibited(.setCookie),
-            .prohibited(.varyStar), .prohibited(.varyForwarded), .prohibited(.status), .noCache, .mustRevalidate,
-            .notCacheable, .incremental, .serverError, .part:
-            true
-        case .prohibited(.passCookie), .prohibited(.boundConnection), .prohibited(.requestNoStore), .method, .range,
-            .outgrown,
-            .search, .unlike:
-            false
-        }
+        return plan.method != .head && reason.isRemembered && concernsOtherRequests ? reason : nil
     }
 }
 

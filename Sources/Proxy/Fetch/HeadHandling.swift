@@ -2,6 +2,7 @@ import Bytes
 import Coalescing
 import HTTPSemantics
 import Libevent
+import Routing
 import Storage
 import Telemetry
 import Upstream
@@ -33,8 +34,7 @@ struct HeadHandling {
         /// The waiters cannot use the response: they look up again.
         case release
         /// The origin's response is the answer. Its body arrives from now on.
-        /// - partKeeper: the response whose fields a part is stored with, if not its own (`PartialResponse.keeper`).
-        case handOut(FetchedResponse, partKeeper: StoredResponse?)
+        case handOut(FetchedResponse)
     }
 
     private let fetch: Fetch
@@ -67,17 +67,21 @@ struct HeadHandling {
         if Invalidation.applies(method: method, status: status) {
             context.invalidate(request, answeredBy: head.fields, status: status, except: fetch.operation)
         }
-        // Read once and passed on: the value is large.
-        let policy = policy
-        var facts = ResponseFacts(
-            status: status, fields: head.fields, requestTime: requestTime, responseTime: responseTime, policy: policy)
+        return ownResponse(head, on: request.route)
+    }
+
+    // Not inlined, so that `route` is held once, and its policy, which is large, is not copied.
+    @inline(never)
+    private func ownResponse(_ head: borrowing ReceivedHead, on route: Route) -> Action {
+        let status = head.head.status
+        var facts = facts(of: head, route.policy)
         facts.keep(toSession: request.isPersonal)
         if method == .head {
             revalidation.freshen(fromHead: head.fields, facts, contentLength: head.head.contentLength)
         }
         let groups = CacheGroups.of(head.fields, requestTime: requestTime)
-        let decision = decide(head, facts, policy, groups)
-        if method == .get, plan.stored != nil || plan.parts != nil {
+        let decision = decide(head, facts, route.policy, groups)
+        if method == .get, plan.former != nil {
             revalidation.forbidStaleUse(
                 after: facts, head.fields, willBeStored: decision.willBeStored,
                 staysHere: fetch.placement.otherKey == nil)
@@ -85,10 +89,11 @@ struct HeadHandling {
         if status == .ok, isFullResponseUnusable(decision), remembersUnusableResponse(because: decision.sharing) {
             return .release
         }
-        let response = makeResponse(head, facts, policy, groups, decision)
+        let response = makeResponse(head, facts, route.policy, groups, decision)
         let forLeader =
-            facts.contains(.excludesFields) ? response.withHead(keptHead(head, facts, policy, isForLeader: true)) : nil
-        return .handOut(fetched(response, forLeader: forLeader, from: head, decision), partKeeper: nil)
+            facts.contains(.excludesFields)
+            ? response.withHead(keptHead(head, facts, route.policy, isForLeader: true)) : nil
+        return .handOut(fetched(response, forLeader: forLeader, from: head, decision))
     }
 
     // MARK: A stored response is the answer
@@ -96,11 +101,12 @@ struct HeadHandling {
     /// The rules for applying the origin's answer to the stored responses.
     private var revalidation: Revalidation {
         Revalidation(
-            request: request, plan: plan, requestTime: requestTime, hasPassCookie: hasPassCookie,
+            plan: plan, requestTime: requestTime, hasPassCookie: hasPassCookie,
             operation: fetch.operation, shared: context.shared, recorder: context.recorder)
     }
 
     /// Handles a 304 to our own conditions.
+    @inline(never) // Rare, as the next ones: kept out of the code of a response of its own.
     private func actionOnNotModified(_ head: borrowing ReceivedHead) -> Action {
         let requestFields = request.fields
         // The 304 names none of the tags sent: ask again without the client's tags, so that the 304 is certain to be
@@ -130,9 +136,7 @@ struct HeadHandling {
     /// however many they are. If they were released instead, each might send another tag, and they would go through the
     /// same one after another.
     private func answerToLeader(_ head: borrowing ReceivedHead) -> Action {
-        let facts = ResponseFacts(
-            status: head.head.status, fields: head.fields, requestTime: requestTime, responseTime: responseTime,
-            policy: policy)
+        let facts = facts(of: head, policy)
         let response = StoredResponse(
             head: keptHead(head, facts, policy, isForLeader: true), facts: facts, body: GrowingBody(lending: .empty))
         let fetched = fetched(response, from: head, .notModifiedForLeader)
@@ -142,6 +146,7 @@ struct HeadHandling {
 
     /// A stale response that may be sent in place of the origin's failure.
     /// - Parameter status: the origin's; `nil` if it did not answer.
+    @inline(never)
     func standIn(on failure: OriginFailure, status: Status?) -> Action? {
         guard plan.hasStandIn, let stale = context.standIn(for: request, on: failure) else { return nil }
         return answer(with: stale, source: .staleOnError(failure), status: status)
@@ -191,6 +196,7 @@ struct HeadHandling {
 
     /// Handles the head of a response to a request for a range.
     /// - Returns: `nil` if the response is to be treated like any other.
+    @inline(never)
     private func actionOnPart(_ head: borrowing ReceivedHead, of range: ByteRangeSpec) -> Action? {
         let length = head.head.framing.announcedLength
         guard let part = ReceivedPart(head.fields, status: head.head.status, contentLength: length, asked: range) else {
@@ -205,15 +211,14 @@ struct HeadHandling {
         let response = partial.response(makeBody(for: decision), budget: context.shared.budget)
         if !partial.leavesParts { revalidation.dropParts(after: partial.facts) }
         let forLeader = partial.headForLeader.map { response.withHead($0) }
-        return .handOut(fetched(response, forLeader: forLeader, from: head, decision), partKeeper: partial.keeper)
+        return .handOut(fetched(response, forLeader: forLeader, keptBy: partial.keeper, from: head, decision))
     }
 
     /// The response is not a part that can be used.
     /// - Returns: `nil` if the leader gets the response as it is.
     private func rejectPart(_ head: borrowing ReceivedHead) -> Action? {
         let status = head.head.status
-        let facts = ResponseFacts(
-            status: status, fields: head.fields, requestTime: requestTime, responseTime: responseTime, policy: policy)
+        let facts = facts(of: head, policy)
         let appliesToOtherRequests = facts.appliesToOtherRequests(than: request)
         guard let parts = plan.parts else {
             // Later requests fetch alone: an origin that ignores ranges, or sends parts that cannot be kept, will do so
@@ -240,6 +245,13 @@ struct HeadHandling {
 
     // MARK: A response of its own
 
+    @inline(__always)
+    private func facts(of head: borrowing ReceivedHead, _ policy: CachingPolicy) -> ResponseFacts {
+        ResponseFacts(
+            status: head.head.status, fields: head.fields, requestTime: requestTime, responseTime: responseTime,
+            policy: policy)
+    }
+
     /// Decides on a response that the waiters will get. Only this method settles, from a head, the key that the
     /// response belongs under, the query rules learnt for its path, and how its body is kept. Called once for each
     /// exchange whose response is used.
@@ -255,7 +267,7 @@ struct HeadHandling {
             facts, fields,
             length: method == .head
                 ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength,
-            part: part, for: request, plan, policy, hasPassCookie: hasPassCookie,
+            part: part, for: plan, policy, hasPassCookie: hasPassCookie,
             objectLimit: context.storage.objectLimit,
             isOutdated: isOutdated(groups),
             wasInvalidated: fetch.wasInvalidated)
@@ -308,7 +320,7 @@ struct HeadHandling {
         if reason == .prohibited(.passCookie) { return false }
         guard
             plan.isShared
-                || (plan.recordsResultForOthers(than: request) && !fetch.leaderWasReleased
+                || (plan.recordsResultForOthers && !fetch.leaderWasReleased
                     && (plan.stored == nil || reason != .noCache))
         else { return false }
         announcement.remember(reason)
@@ -365,31 +377,20 @@ struct HeadHandling {
     /// Makes the object that the waiters get from the origin's response.
     /// - Parameter leaderResponse: `nil` where the leader gets the same response as the others.
     private func fetched(
-        _ response: StoredResponse, forLeader leaderResponse: StoredResponse? = nil, from head: borrowing ReceivedHead,
-        _ decision: HeadDecision
+        _ response: consuming StoredResponse, forLeader leaderResponse: consuming StoredResponse? = nil,
+        keptBy keeper: consuming StoredResponse? = nil, from head: borrowing ReceivedHead, _ decision: HeadDecision
     ) -> FetchedResponse {
-        FetchedResponse(
-            response, leaderResponse: leaderResponse, source: .origin, decision, originStatus: head.head.status,
-            hasAge: head.fields.contains(.age), circumstances(of: response))
+        let circumstances = circumstances(of: response)
+        return FetchedResponse(
+            response, leaderResponse: leaderResponse, partKeeper: keeper, source: .origin, decision,
+            originStatus: head.head.status, hasAge: head.fields.contains(.age), circumstances)
     }
 
     @inline(__always)
-    private func circumstances(of response: StoredResponse) -> FetchedResponse.Circumstances {
+    private func circumstances(of response: borrowing StoredResponse) -> FetchedResponse.Circumstances {
         FetchedResponse.Circumstances(
             leader: request, otherKey: fetch.placement.otherKey, search: fetch.placement.search,
             server: fetch.exchange?.addressText ?? .empty,
             requestTime: requestTime, invalidations: response.groups == nil ? nil : context.shared.groups)
-    }
-}
-
-extension UpstreamError {
-    /// The kind of failure that decides whether a stored response may stand in (RFC 9111 §4.2.4).
-    var originFailure: OriginFailure {
-        switch failure {
-        case .connectTimeout, .sendTimeout, .headTimeout, .bodyTimeout: .timeout
-        case .unavailable: .overloaded
-        case .resolve, .connect, .send, .closed: .unreachable
-        case .head, .headTooLarge, .body: .malformed
-        }
     }
 }

@@ -1,6 +1,7 @@
 import Coalescing
 import HTTPSemantics
 import Libevent
+import Routing
 import Storage
 import Upstream
 
@@ -10,17 +11,33 @@ extension LoopContext {
 
     /// - Parameters:
     ///   - leader: gets the events that only the request that started the fetch needs.
-    ///   - content: the request's content as far as it was read ahead; `nil` if it was not.
+    ///   - awaitsContinue: whether the leader's client waits for 100 from the origin.
     func makeFetch(
-        _ request: ClientRequest, _ arrival: Arrival, _ plan: FetchPlan, leader: (any FetchLeader)?,
-        content: OutgoingContent? = nil
+        _ plan: consuming FetchPlan, _ arrival: borrowing Arrival, leader: borrowing (any FetchLeader)?,
+        awaitsContinue: Bool = false
     ) -> FetchOperation {
         FetchOperation(
-            number: shared.nextOperation(), leader: request, plan: plan, made: now,
-            work: LoopOwned(
-                Fetch(request, arrival, plan: plan, context: self, leader: leader, content: content), on: loop),
-            mostWaiters: settings.coalescing.maxWaiters)
+            of: Fetch(plan, arrival, context: self, leader: leader, awaitsContinue: awaitsContinue), on: loop,
+            number: shared.nextOperation(), mostWaiters: settings.coalescing.maxWaiters)
     }
+
+    // Not inlined, as the accessors of `LoopContext`.
+
+    /// Writes the request that the origin gets by `plan`.
+    @inline(never)
+    func write(_ plan: FetchPlan, from arrival: Arrival, with writer: inout FetchRequestWriter) -> UpstreamRequest {
+        let written = writer.write(plan, from: arrival, by: loopSettings, in: scratch)
+        if writer.removesFields {
+            notices.removed(FetchRequestWriter.removedFields(of: plan, from: arrival, by: loopSettings), from: arrival)
+        }
+        return written
+    }
+
+    @inline(never)
+    func pool(for request: ClientRequest) -> UpstreamPool { pools.pool(of: request.route.origin) }
+
+    /// The number of invalidations so far (`SearchVariations`).
+    var invalidations: UInt64 { @inline(never) get { variations.invalidations } }
 
     /// Revalidates a response that is served stale, in the background (RFC 5861 §3): the fetch neither delays the
     /// request nor ends with it. Not while memory is used up, since other requests wait for it.
@@ -40,6 +57,6 @@ extension LoopContext {
         _ = fetches(of: request).enqueue(
             plan.key, waiter: nil as Waiter<FetchedResponse>?, priority: .background,
             unless: { () -> Void? in store.resource(request.key) == resource ? nil : () },
-            make: { makeFetch(request, arrival, plan, leader: nil) })
+            make: { makeFetch(plan, arrival, leader: nil) })
     }
 }

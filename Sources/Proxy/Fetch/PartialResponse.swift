@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Routing
 import Storage
 
 /// A part of a representation as the origin sent it, and the stored parts that it is combined with, if any (RFC 9111

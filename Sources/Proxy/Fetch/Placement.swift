@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Routing
 import Storage
 
 /// The key under which a response with `No-Vary-Search` is stored. A request is looked up by the rules learnt for its
@@ -12,12 +13,12 @@ import Storage
 struct Placement {
     /// The number of invalidations when the origin was asked (`SearchVariations.invalidations`).
     var formerInvalidations: UInt64 = 0
-    /// The response's `No-Vary-Search`, as far as it counts.
-    private(set) var search = NoVarySearch.default
+    /// The response's `No-Vary-Search`, as far as it counts; `nil` if that is the default.
+    private(set) var search: NoVarySearch?
     /// The key where the response belongs, if not that of the fetch.
     private(set) var otherKey: CacheKey?
-    /// Whether an invalidation of `otherKey` finds the fetch.
-    private(set) var isFoundByOtherKey = false
+    /// Whether an invalidation of the key where the response belongs finds the fetch.
+    var isFound = true
 
     /// Called when the head is there. Only a response that will be stored teaches a rule, of any status: the draft
     /// refers to the most recently *stored* response with the field. A response without the field revokes no rule: any
@@ -26,11 +27,12 @@ struct Placement {
         by fields: FieldView, for request: ClientRequest, willBeStored: Bool, in variations: SearchVariations,
         _ keys: KeyWriter
     ) {
-        search = Self.stated(fields)
-        if search.isDefault, !request.isUnderVariation { return }
+        let stated = Self.stated(fields)
+        search = stated.isDefault ? nil : stated
+        if search == nil, !request.isUnderVariation { return }
         let sent = request.sentKey.bytes
         var storeKey = request.sentKey
-        if !search.isDefault,
+        if let search,
             let variation = willBeStored
                 ? variations.learn(search, for: sent.span) : variations.known(search, for: sent.span)
         {
@@ -38,10 +40,8 @@ struct Placement {
             storeKey = isUnchanged ? request.key : keys.key(request.sentKey, under: variation)
         }
         otherKey = storeKey == request.key ? nil : storeKey
+        isFound = otherKey == nil
     }
-
-    /// From now on an invalidation of `otherKey` finds the fetch.
-    mutating func noteFoundByOtherKey() { isFoundByOtherKey = true }
 
     /// Whether a stored response still belongs under the key that `request` found it under, once it has been updated.
     static func staysUnderItsKey(_ response: StoredResponse, for request: ClientRequest) -> Bool {

@@ -1,4 +1,5 @@
 import Libevent
+import Routing
 
 /// Checks from time to time whether the origin of a shared fetch stands still: then the next request starts another
 /// fetch. Belongs to one fetch, on its loop. Its methods return the next value: a change in place would need a run-time
@@ -28,24 +29,18 @@ struct ProgressCheck {
         return self
     }
 
-    enum Outcome {
-        /// The wheel is to call again at this time, if it is set.
-        case goesOn(Int64?)
-        /// The origin has made no progress for too long.
-        case standsStill
-    }
-
     /// - Parameter isPaused: whether the origin cannot show progress, since it is held back.
-    consuming func reached(for fetch: Fetch, isPaused: Bool) -> (Outcome, left: Self) {
+    /// - Returns: whether the origin has made no progress for too long, and when the wheel is to call again.
+    consuming func reached(for fetch: Fetch, isPaused: Bool) -> (standsStill: Bool, next: Int64?, left: Self) {
         let (reached, left) = deadline.reached(at: fetch.context.now)
         deadline = left
         switch reached {
-        case .nothing: return (.goesOn(nil), self)
-        case .later(let time): return (.goesOn(time), self)
+        case .nothing: return (false, nil, self)
+        case .later(let time): return (false, time, self)
         case .due: break
         }
         let (stillFor, patience) = (isPaused ? 0 : fetch.context.now - last, Self.patience(with: fetch))
-        guard stillFor < patience else { return (.standsStill, self) }
-        return (.goesOn(nil), armed(after: patience - stillFor, for: fetch))
+        guard stillFor < patience else { return (true, nil, self) }
+        return (false, nil, armed(after: patience - stillFor, for: fetch))
     }
 }

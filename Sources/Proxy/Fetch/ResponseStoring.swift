@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Routing
 import Storage
 
 /// Puts the response of a fetch into the store, or the part of it that arrived.
@@ -25,7 +26,7 @@ struct ResponseStoring {
     /// - Parameter waiterCount: how many clients wait for the fetch, or read its response.
     func store(_ fetched: FetchedResponse, waiterCount: Int) {
         let response = fetched.response
-        if let part = fetched.decision.part { return store(part: part.range, of: part.length, from: response) }
+        if let part = fetched.decision.part { return store(part: part.range, of: part.length, from: fetched) }
         let outcome = responses.store(
             response, under: fetch.storeKey, requestTime: fetch.sentAt, popularity: max(0, waiterCount - 1),
             unless: { fetch.wasInvalidated })
@@ -34,7 +35,7 @@ struct ResponseStoring {
         dropFormer()
         if fetch.method == .get, fetch.plan.stored != nil, fetch.placement.otherKey == nil {
             Revalidation(
-                request: request, plan: fetch.plan, requestTime: fetch.sentAt, hasPassCookie: false,
+                plan: fetch.plan, requestTime: fetch.sentAt, hasPassCookie: false,
                 operation: fetch.operation, shared: fetch.context.shared,
                 recorder: recorder
             ).dropVariants(before: response)
@@ -54,16 +55,16 @@ struct ResponseStoring {
         let first = decision.part?.range.lowerBound ?? 0
         store(
             part: first..<first + arrived, of: decision.part == nil ? decision.contentLength : decision.part?.length,
-            from: response)
+            from: fetched)
     }
 
     /// Stores the part that was fetched, or as much of it as arrived.
-    private func store(part range: Range<Int>, of length: Int?, from response: StoredResponse) {
-        let (arrived, budget) = (response.bodyToFollow(), fetch.context.shared.budget)
+    private func store(part range: Range<Int>, of length: Int?, from fetched: FetchedResponse) {
+        let (arrived, budget) = (fetched.response.bodyToFollow(), fetch.context.shared.budget)
         let body =
             arrived.completeLength == range.count
             ? arrived : GrowingBody(joining: [(arrived, 0..<range.count)], budget: budget)
-        let keeper = fetch.partKeeper ?? response
+        let keeper = fetched.partKeeper ?? fetched.response
         let stored = StoredResponse(
             head: keeper.head, facts: keeper.facts, body: GrowingBody(joining: [], budget: budget),
             parts: StoredParts([StoredParts.Run(range, body)], length: length), variant: keeper.variant,

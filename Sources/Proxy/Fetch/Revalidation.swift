@@ -1,4 +1,5 @@
 import HTTPSemantics
+import Routing
 import Storage
 
 /// Applies the origin's answer to the responses stored under the key of the fetch (RFC 9111 §4.3).
@@ -6,8 +7,6 @@ import Storage
 /// A temporary value of one fetch, on its loop; made only where a response is stored. It changes the store, and counts
 /// the outcome of each change.
 struct Revalidation {
-    /// The request that led.
-    let request: ClientRequest
     /// The plan of the fetch. The answer is about the responses that were stored when the plan was made.
     let plan: FetchPlan
     /// When the origin was asked.
@@ -20,10 +19,12 @@ struct Revalidation {
     let shared: SharedState
     let recorder: Recorder
 
+    var request: ClientRequest { plan.request }
     var store: ResponseStore { shared.store }
 
     /// RFC 9111 §4.3.5: applies a response to HEAD to the stored responses to GET.
     /// - Parameter contentLength: the `Content-Length` of the response to HEAD.
+    @inline(never) // Rare, as the next ones: kept out of the code of `HeadHandling`.
     func freshen(fromHead fields: FieldView, _ facts: ResponseFacts, contentLength: UInt64?) {
         let policy = request.route.policy
         let requestFields = request.fields
@@ -90,7 +91,7 @@ struct Revalidation {
             notModified: notModified,
             mayBeForClient: clientIsAsked
                 && ClientConditions.isConfirmed(requestFields.view, by: fields, strongly: true))
-        let candidates = plan.candidates(for: requestFields.view)
+        let candidates = plan.candidates
         for candidate in candidates {
             let (storedHead, facts) = (candidate.head, candidate.facts)
             selection.add(storedHead.view, facts: facts, notModified: fields)
@@ -149,8 +150,9 @@ struct Revalidation {
     /// - Parameters:
     ///   - willBeStored: whether the answer will be stored.
     ///   - staysHere: whether the answer belongs under the key of the fetch.
+    @inline(never)
     func forbidStaleUse(after answer: ResponseFacts, _ fields: FieldView, willBeStored: Bool, staysHere: Bool) {
-        guard let former = plan.stored ?? plan.parts, answer.supersedesStored,
+        guard let former = plan.former, answer.supersedesStored,
             answer.appliesToOtherRequests(than: request)
         else { return }
         let rule = request.varyRule(fields, answer)

@@ -1,4 +1,5 @@
 import HTTPSemantics
+import Routing
 import Storage
 
 /// Decides how to answer one request, from the stored responses. Pure.
@@ -109,7 +110,7 @@ struct Lookup {
     /// - Parameter hasStandIn: whether a stored response may stand in if the origin fails.
     private func passPlan(_ reason: ForwardReason, hasStandIn: Bool = false) -> FetchPlan {
         FetchPlan(
-            key: request.fetchKey(.unshared, knowing: nil), reason: reason, resource: nil, .pass,
+            request: request, key: request.fetchKey(.unshared, knowing: nil), reason: reason, purpose: .pass,
             hasStandIn: hasStandIn)
     }
 
@@ -152,9 +153,9 @@ struct Lookup {
                 .get(isAuthorized: request.hasAuthorization)
             }
         return FetchPlan(
-            key: request.fetchKey(kind, knowing: resource, separates: usesOwnFetchKey(stored)),
-            reason: stored == nil ? missReason(known) : ForwardReason(doubt), resource: known,
-            .whole(validating: stored), hasStandIn: stored != nil)
+            request: request, key: request.fetchKey(kind, knowing: resource, separates: usesOwnFetchKey(stored)),
+            reason: stored == nil ? missReason(known) : ForwardReason(doubt), purpose: .whole, resource: known,
+            former: stored, validates: stored != nil, hasStandIn: stored != nil)
     }
 
     /// Whether the request wants a part. If the operator allows no ranges, all requests get the whole.
@@ -183,8 +184,9 @@ struct Lookup {
         -> FetchPlan
     {
         FetchPlan(
+            request: request,
             key: request.fetchKey(.get(isAuthorized: request.hasAuthorization), knowing: resource), reason: .stale,
-            resource: resource, .refresh(of: stored), hasStandIn: true)
+            purpose: .refresh, resource: resource, former: stored, validates: true, hasStandIn: true)
     }
 
     /// Why the request is forwarded, if no response to it is stored.
@@ -249,7 +251,8 @@ struct Lookup {
     ) -> FetchPlan {
         let kind: FetchKey.Kind = sharing == .shared ? .part(range, isAuthorized: request.hasAuthorization) : .unshared
         return FetchPlan(
-            key: request.fetchKey(kind, knowing: resource, separates: usesOwnFetchKey(stored)), reason: reason,
-            resource: resource, .part(range, of: stored, validates: validates), hasStandIn: validates)
+            request: request, key: request.fetchKey(kind, knowing: resource, separates: usesOwnFetchKey(stored)),
+            reason: reason, purpose: .part(range), resource: resource, former: stored, validates: validates,
+            hasStandIn: validates)
     }
 }

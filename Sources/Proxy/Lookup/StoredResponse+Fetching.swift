@@ -1,29 +1,6 @@
 import HTTPSemantics
+import Routing
 import Storage
-
-/// Copies of a stored response, changed by a validation or for another request.
-extension StoredResponse {
-    /// This body under another head.
-    func with(head: HeadBlock, facts: ResponseFacts, groups: CacheGroups?) -> StoredResponse {
-        StoredResponse(
-            head: head, facts: facts, body: bodyToFollow(), parts: parts, variant: variant, groups: groups)
-    }
-
-    /// This response, to be validated before it is used again.
-    var invalidated: StoredResponse {
-        var facts = facts
-        facts.invalidate()
-        return with(head: head, facts: facts, groups: groups)
-    }
-
-    /// This response for other requests.
-    func with(_ variant: Variant) -> StoredResponse {
-        StoredResponse(
-            head: head, facts: facts, body: bodyToFollow(), parts: parts, variant: variant, groups: groups)
-    }
-
-    func withHead(_ head: HeadBlock) -> StoredResponse { with(head: head, facts: facts, groups: groups) }
-}
 
 /// The use of a stored response of which only parts are stored.
 extension StoredResponse {

@@ -1,6 +1,7 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import Routing
 import Storage
 import Telemetry
 import Upstream
@@ -52,8 +53,7 @@ final class LoopContext {
         turns = Turns(loop: loop)
         keys = KeyWriter(hash: shared.keyHash)
         pools = UpstreamPools(
-            of: loopSettings.origins, on: loop, ofWorker: index, names: shared.names, shared: shared, metrics: metrics,
-            notices: notices)
+            of: loopSettings.origins, on: loop, ofWorker: index, shared: shared, metrics: metrics, notices: notices)
         shared.callbacks.add(turns, on: loop)
     }
 
@@ -82,7 +82,4 @@ final class LoopContext {
 
     /// Whether no new fetch begins until some of the bodies in use are done.
     var isOverloaded: Bool { @inline(never) get { shared.isOverloaded } }
-
-    @inline(never) // As the accessors above: inlined, `pools` would be retained.
-    func pool(for route: Route) -> UpstreamPool { pools.pool(of: route.origin) }
 }

@@ -17,38 +17,11 @@ import Synchronization
 /// that finds memory wakes the first that still waits, which tries at once: as long as there is memory, one after
 /// another gets it.
 ///
-/// Shared by all loops. A mutex guards the line; a fetch without a place first reads an atomic, which nearly always
-/// says that the line is empty.
+/// Shared by all loops. A mutex guards each list; a fetch without a place reads only an atomic, which nearly always says
+/// that the list is empty.
 final class MemoryLine: Sendable {
     /// The part of a response for which a fetch needs memory.
     enum Need { case body, head }
-
-    private struct Entry {
-        let place: ObjectIdentifier
-        /// Nanosecond of the monotonic clock.
-        var since: Int64
-        let wake: @Sendable () -> Void
-    }
-
-    private struct State {
-        var bodies: [Entry] = []
-        var heads: [Entry] = []
-
-        subscript(need: Need) -> [Entry] {
-            get {
-                switch need {
-                case .body: bodies
-                case .head: heads
-                }
-            }
-            _modify {
-                switch need {
-                case .body: yield &bodies
-                case .head: yield &heads
-                }
-            }
-        }
-    }
 
     /// How many of a kind may look for memory at the same time: more than one, so that a fetch that needs none any more
     /// holds up no other.
@@ -56,69 +29,72 @@ final class MemoryLine: Sendable {
     /// The time, in nanoseconds, after which a waiting body goes before all heads.
     static let bodyPatience: Int64 = 1_000_000_000
 
-    private let state = Guarded(State())
-    /// The number of entries in each list.
-    private let bodies = Atomic<Int>(0)
-    private let heads = Atomic<Int>(0)
+    private let bodies = Places()
+    private let heads = Places()
 
-    fileprivate func enter(_ place: MemoryWait, wake: @escaping @Sendable () -> Void) {
-        let entry = Entry(place: ObjectIdentifier(place), since: place.since, wake: wake)
-        state.withLock { $0[place.need].append(entry) }
-        change(place.need, by: 1)
-    }
-
-    fileprivate func change(_ place: MemoryWait) {
-        let identifier = ObjectIdentifier(place)
-        state.withLock { state in
-            guard let index = state[place.need].firstIndex(where: { $0.place == identifier }) else { return }
-            state[place.need][index].since = place.since
+    fileprivate func places(for need: Need) -> Places {
+        switch need {
+        case .body: bodies
+        case .head: heads
         }
-    }
-
-    fileprivate func leave(_ place: ObjectIdentifier, _ need: Need) {
-        state.withLock { $0[need].removeAll { $0.place == place } }
-        change(need, by: -1)
     }
 
     /// Whether no fetch waits. Any thread.
-    var isEmpty: Bool { bodies.load(ordering: .relaxed) == 0 && heads.load(ordering: .relaxed) == 0 }
+    var isEmpty: Bool { bodies.isEmpty && heads.isEmpty }
 
     /// Call when there is memory again: calls the first `wake` of the kind, on this thread and not under the lock. Any
     /// thread.
-    func wakeFirst(_ need: Need) {
-        state.withLock { $0[need].first }?.wake()
-    }
+    func wakeFirst(_ need: Need) { places(for: need).first?.wake() }
 
-    private func change(_ need: Need, by count: Int) {
-        switch need {
-        case .body: bodies.add(count, ordering: .relaxed)
-        case .head: heads.add(count, ordering: .relaxed)
-        }
-    }
-
-    /// Whether the fetch at `place`, or one without a place, may take memory for `need` now, before the others in line.
-    /// Any thread.
+    /// Whether the fetch of `wait`, or one that does not wait, may take memory for `need` now, before the others in
+    /// line. Any thread.
     /// - Parameter now: nanosecond of the monotonic clock.
-    func letsThrough(_ place: MemoryWait?, for need: Need, at now: Int64) -> Bool {
-        let hasBodies = bodies.load(ordering: .relaxed) > 0
-        switch need {
-        case .body:
-            if !hasBodies { return true }
-            guard let place else { return false }
-            let identifier = ObjectIdentifier(place)
-            return state.withLock { $0.bodies.prefix(Self.front).contains { $0.place == identifier } }
-        case .head:
-            if place == nil {
-                if heads.load(ordering: .relaxed) > 0 { return false }
-                if !hasBodies { return true }
-            }
-            let identifier = place.map { ObjectIdentifier($0) }
-            return state.withLock { state in
-                // A body that found some memory waits anew, so the first is not always the oldest.
-                if state.bodies.contains(where: { now - $0.since >= Self.bodyPatience }) { return false }
-                return identifier.map { own in state.heads.prefix(Self.front).contains { $0.place == own } } ?? true
-            }
-        }
+    func letsThrough(_ wait: MemoryWait?, for need: Need, at now: Int64) -> Bool {
+        guard places(for: need).letThrough(wait?.place) else { return false }
+        return need == .body || !bodies.haveWaited(since: now - Self.bodyPatience)
+    }
+}
+
+/// The place of one fetch in the line.
+private final class Place: Sendable {
+    /// Nanosecond of the monotonic clock at which the wait began, or began anew.
+    let since: Atomic<Int64>
+    let wake: @Sendable () -> Void
+
+    init(since: Int64, wake: @escaping @Sendable () -> Void) {
+        self.since = Atomic(since)
+        self.wake = wake
+    }
+}
+
+/// The places of one kind, in order.
+private final class Places: Sendable {
+    private let list = Guarded<[Place]>([])
+    private let count = Atomic<Int>(0)
+
+    var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
+    var first: Place? { list.withLock { $0.first } }
+
+    func append(_ place: Place) {
+        list.withLock { $0.append(place) }
+        count.add(1, ordering: .relaxed)
+    }
+
+    func remove(_ place: Place) {
+        list.withLock { $0.removeAll { $0 === place } }
+        count.subtract(1, ordering: .relaxed)
+    }
+
+    /// Whether `place` is among the first; without a place, whether there are no others.
+    func letThrough(_ place: Place?) -> Bool {
+        guard let place else { return isEmpty }
+        return list.withLock { $0.prefix(MemoryLine.front).contains { $0 === place } }
+    }
+
+    /// Whether one of them has waited since `time`, or longer. A body that found some memory waits anew, so the first is
+    /// not always the oldest.
+    func haveWaited(since time: Int64) -> Bool {
+        !isEmpty && list.withLock { $0.contains { $0.since.load(ordering: .relaxed) <= time } }
     }
 }
 
@@ -131,9 +107,8 @@ final class MemoryWait {
     /// memory for about a second.
     static let headPatience: Int64 = 2_000_000_000
 
-    /// When memory was missing for the first time, or last found, in nanoseconds of the loop's clock.
-    private(set) var since: Int64
     let need: MemoryLine.Need
+    fileprivate let place: Place
     private let line: MemoryLine
     private(set) var isInLine = true
 
@@ -141,19 +116,20 @@ final class MemoryWait {
     ///   - now: nanoseconds of the loop's clock.
     ///   - wake: called on any thread when the fetch is the first of its kind in line and there is memory.
     init(for need: MemoryLine.Need, since now: Int64, in line: MemoryLine, wake: @escaping @Sendable () -> Void) {
-        (self.need, self.line, since) = (need, line, now)
-        line.enter(self, wake: wake)
+        (self.need, self.line) = (need, line)
+        place = Place(since: now, wake: wake)
+        line.places(for: need).append(place)
     }
 
+    /// When memory was missing for the first time, or last found, in nanoseconds of the loop's clock.
+    var since: Int64 { place.since.load(ordering: .relaxed) }
+
     /// Some memory was found, and more is wanted: the time of the wait begins anew.
-    func foundSome(at now: Int64) {
-        since = now
-        line.change(self)
-    }
+    func foundSome(at now: Int64) { place.since.store(now, ordering: .relaxed) }
 
     /// Leaves the line, at once: the next fetch can be woken.
     func leave() {
-        if isInLine { line.leave(ObjectIdentifier(self), need) }
+        if isInLine { line.places(for: need).remove(place) }
         isInLine = false
     }
 

@@ -2,6 +2,7 @@ import Bytes
 import HTTPSemantics
 import Libevent
 import Logging
+import Routing
 import Telemetry
 import Upstream
 
@@ -11,51 +12,39 @@ final class Notices {
     private enum Kind: Hashable {
         case malformed, timeout
         /// One kind for each upstream, so that failures of one upstream do not suppress messages about another.
-        case upstream(String)
-        /// One kind for each upstream, as `upstream`.
-        case connection(String)
+        case upstream(String), connection(String), bound(String)
         case server, accept, capacity, memory
-        case bound(String)
 
-        /// The name of the kind in a message about suppressed ones.
-        var description: String {
+        /// The level of its messages, and its name in a message about suppressed ones. Errors of clients are below
+        /// `warning`: only some operators look for them, and any client can cause any number of them.
+        var description: (level: Logger.Level, name: String) {
             switch self {
-            case .malformed: "malformed requests"
-            case .timeout: "requests that did not arrive in time"
-            case .upstream(let name): "failures of upstream \(name)"
-            case .connection(let name): "connections of upstream \(name)"
-            case .server: "changes of servers"
-            case .accept: "failures to accept connections"
-            case .capacity: "connections turned away"
-            case .memory: "shortages of memory for bodies"
-            case .bound(let name): "requests at a bound of upstream \(name)"
-            }
-        }
-
-        /// Errors of clients are below `warning`: only some operators look for them, and any client can cause any
-        /// number of them.
-        var level: Logger.Level {
-            switch self {
-            case .connection: .debug
-            case .malformed, .timeout: .info
-            case .upstream, .server, .accept, .capacity, .memory, .bound: .warning
+            case .malformed: (.info, "malformed requests")
+            case .timeout: (.info, "requests that did not arrive in time")
+            case .upstream(let name): (.warning, "failures of upstream \(name)")
+            case .connection(let name): (.debug, "connections of upstream \(name)")
+            case .server: (.warning, "changes of servers")
+            case .accept: (.warning, "failures to accept connections")
+            case .capacity: (.warning, "connections turned away")
+            case .memory: (.warning, "shortages of memory for bodies")
+            case .bound(let name): (.warning, "requests at a bound of upstream \(name)")
             }
         }
     }
 
-    /// The most messages of one kind per second and loop.
-    private static let mostPerSecond = 5
+    /// The most messages of one kind in an interval, on one loop.
+    private static let mostInInterval = 5
+    /// In nanoseconds.
+    private static let interval: Int64 = 1_000_000_000
 
     private let loop: EventLoop
     private let log: Logger
     private let shared: SharedState
     /// The removed fields that this loop has reported, or knows another loop to have reported.
     private var reportedFields = ReportedFields()
-    /// The interval of the limit, in nanoseconds.
-    private static let interval: Int64 = 1_000_000_000
-    private var limit = RateLimitedNotice<Kind>(limit: Notices.mostPerSecond, interval: UInt64(Notices.interval))
+    private var limit = RateLimitedNotice<Kind>(limit: Notices.mostInInterval, interval: UInt64(Notices.interval))
     /// Whether a timer is set that reports suppressed messages in case no further message of their kind arrives.
-    private var willTellRest = false
+    private var willReportSuppressed = false
 
     init(loop: EventLoop, shared: SharedState) {
         self.loop = loop
@@ -78,35 +67,26 @@ final class Notices {
 
     /// Reports a change of a server's state, unless another loop has reported it already.
     func serverChanged(_ origin: Origin, _ server: UpstreamServer, _ news: ServerNews) {
+        let (address, failure): (SocketAddress?, UpstreamError?) =
+            switch news {
+            case .isFailing(let error): (nil, error)
+            case .isBack: (nil, nil)
+            case .addressIsFailing(let address, let error): (address, error)
+            case .addressIsBack(let address): (address, nil)
+            }
         let upstream = origin.settings
-        switch news {
-        case .isFailing(let error):
-            guard origin.notesFailing(server, at: loop.now) else { return }
-            let consequence =
-                upstream.servers.count > 1
-                ? "not used for \(upstream.failureCooldown)" : "is failing, but still used because it is the only one,"
-            write(
-                .server,
-                "upstream \(upstream.name): server \(server) \(consequence) after \(upstream.maxFailures) failures in a row, the last one: \(error)"
-            )
-        case .isBack:
-            guard let time = origin.notesBack(server, at: loop.now) else { return }
-            write(
-                .server, at: .notice,
-                "upstream \(upstream.name): server \(server) is back after \(time / 1_000_000_000) s")
-        case .addressIsFailing(let address, let error):
-            guard origin.notesFailing(server, address, at: loop.now) else { return }
-            write(
-                .server,
-                "upstream \(upstream.name): address \(address) of server \(server) not used for \(upstream.failureCooldown): \(error)"
-            )
-        case .addressIsBack(let address):
+        let subject = "upstream \(upstream.name): \(address.map { "address \($0) of " } ?? "")server \(server)"
+        guard let failure else {
             guard let time = origin.notesBack(server, address, at: loop.now) else { return }
-            write(
-                .server, at: .notice,
-                "upstream \(upstream.name): address \(address) of server \(server) is back after \(time / 1_000_000_000) s"
-            )
+            return write(.server, at: .notice, "\(subject) is back after \(time / 1_000_000_000) s")
         }
+        guard origin.notesFailing(server, address, at: loop.now) else { return }
+        let isOnly = address == nil && upstream.servers.count == 1
+        let consequence =
+            isOnly
+            ? "is failing, but still used because it is the only one," : "not used for \(upstream.failureCooldown)"
+        let count = address == nil ? " after \(upstream.maxFailures) failures in a row, the last one" : ""
+        write(.server, "\(subject) \(consequence)\(count): \(failure)")
     }
 
     /// Reports an opened or closed upstream connection at `debug`, to analyze how an origin treats connections. Formats
@@ -114,16 +94,13 @@ final class Notices {
     func connectionChanged(of origin: Origin, to address: SocketAddress, _ news: ConnectionNews) {
         guard log.logLevel <= .debug else { return }
         let upstream = origin.settings.name
-        switch news {
-        case .opened(let duration):
-            write(
-                .connection(upstream), "upstream \(upstream): connected to \(address) in \(duration / 1000) µs")
-        case .closed(let why, let exchanges):
-            write(
-                .connection(upstream),
-                "upstream \(upstream): connection to \(address) closed after \(exchanges) request\(exchanges == 1 ? "" : "s"): \(why)"
-            )
-        }
+        let event =
+            switch news {
+            case .opened(let duration): "connected to \(address) in \(duration / 1000) µs"
+            case .closed(let why, let exchanges):
+                "connection to \(address) closed after \(exchanges) request\(exchanges == 1 ? "" : "s"): \(why)"
+            }
+        write(.connection(upstream), "upstream \(upstream): \(event)")
     }
 
     /// Reports that there is no memory for bodies: requests get 503, or the action of `coalescing.when-exceeded`.
@@ -154,7 +131,7 @@ final class Notices {
         guard !new.isEmpty else { return }
         let now = UInt64(loop.now)
         // Fields that may not be reported now are reported with a later request.
-        guard let told = shared.reportedFields.withLock({ $0.tell(new, from: network, at: now) }) else { return }
+        guard let told = shared.reportedFields.withLock({ $0.take(new, from: network, at: now) }) else { return }
         for field in new { reportedFields.add(field, from: network) }
         guard !told.isEmpty else { return }
         let peer = address.isEmpty ? "a Unix socket" : String(address)
@@ -172,23 +149,24 @@ final class Notices {
         switch limit.admit(kind, at: UInt64(loop.now)) {
         case .write(let suppressed):
             let more = suppressed > 0 ? " (\(suppressed) similar messages suppressed)" : ""
-            log.log(level: level ?? kind.level, "\(text())\(more)")
+            log.log(level: level ?? kind.description.level, "\(text())\(more)")
         case .suppress:
-            tellRestLater()
+            reportSuppressedLater()
         }
     }
 
-    private func tellRestLater() {
-        guard !willTellRest else { return }
-        willTellRest = true
-        loop.schedule(after: Self.interval) { [weak self] in self?.tellRest() }
+    private func reportSuppressedLater() {
+        guard !willReportSuppressed else { return }
+        willReportSuppressed = true
+        loop.schedule(after: Self.interval) { [weak self] in self?.reportSuppressed() }
     }
 
-    private func tellRest() {
-        willTellRest = false
+    private func reportSuppressed() {
+        willReportSuppressed = false
         for (kind, count) in limit.takeSuppressed(at: UInt64(loop.now)) {
-            log.log(level: kind.level, "\(count) more messages suppressed: \(kind.description)")
+            let (level, name) = kind.description
+            log.log(level: level, "\(count) more messages suppressed: \(name)")
         }
-        if limit.hasSuppressed { tellRestLater() }
+        if limit.hasSuppressed { reportSuppressedLater() }
     }
 }

@@ -1,6 +1,7 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import Routing
 import Telemetry
 
 /// The response that a client was sent to one request, and its times in nanoseconds of the loop's clock.

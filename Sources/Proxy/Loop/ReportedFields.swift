@@ -14,50 +14,53 @@ extension PeerNetwork {
 /// The removed fields that were reported to the operator, for each network of peers (`Notices.removed`). A value, owned
 /// by one loop, or shared by all under a lock. Bounded: clients choose the names, and some have many addresses.
 struct ReportedFields: Sendable {
-    /// The most networks; a further one replaces the oldest.
-    static let mostNetworks = 1024
+    /// The most groups; a further one replaces the oldest.
+    static let mostGroups = 1024
     /// The most fields reported of one network, and the most odd names besides: a client can make up any number of
     /// names.
     static let (mostFields, mostOddNames) = (32, 8)
 
-    /// Hashes of names in lower case.
-    private struct Told {
-        var names: [UInt64] = []
-        var oddNames: [UInt64] = []
+    /// The most notices in a minute: clients with addresses in many networks may try to fill the log.
+    static let mostPerMinute = 10
+
+    private enum Kind: Hashable { case removed }
+
+    /// The odd names of one network, or its other names.
+    private struct Group: Hashable {
+        let network: PeerNetwork?
+        let areOdd: Bool
+
+        var most: Int { areOdd ? mostOddNames : mostFields }
     }
 
-    private var told: [PeerNetwork?: Told] = [:]
-    /// The networks in the order in which they were added; a ring once it is full, with the oldest at `next`.
-    private var networks: [PeerNetwork?] = []
+    /// Hashes of names in lower case.
+    private var told: [Group: [UInt64]] = [:]
+    /// The groups in the order in which they were added; a ring once it is full, with the oldest at `next`.
+    private var groups: [Group] = []
     private var next = 0
+    private var limit = RateLimitedNotice<Kind>(limit: mostPerMinute, interval: 60_000_000_000)
 
-    /// Whether this field need not be reported: it was reported, or the network has reached its limit.
+    /// Whether this field need not be reported: it was reported, or its group has reached its limit.
     func has(_ field: RemovedField, from network: PeerNetwork?) -> Bool {
-        guard let told = told[network] else { return false }
-        let hash = Self.hash(of: field.name)
-        return field.isOdd
-            ? told.oddNames.count >= Self.mostOddNames || told.oddNames.contains(hash)
-            : told.names.count >= Self.mostFields || told.names.contains(hash)
+        let group = Group(network: network, areOdd: field.isOdd)
+        guard let told = told[group] else { return false }
+        return told.count >= group.most || told.contains(Self.hash(of: field.name))
     }
 
     /// Notes that the field was reported. No effect if `has` returns true for it.
     mutating func add(_ field: RemovedField, from network: PeerNetwork?) {
         guard !has(field, from: network) else { return }
-        if told[network] == nil {
-            if networks.count < Self.mostNetworks {
-                networks.append(network)
+        let group = Group(network: network, areOdd: field.isOdd)
+        if told[group] == nil {
+            if groups.count < Self.mostGroups {
+                groups.append(group)
             } else {
-                told[networks[next]] = nil
-                networks[next] = network
-                next = (next + 1) % Self.mostNetworks
+                told[groups[next]] = nil
+                groups[next] = group
+                next = (next + 1) % Self.mostGroups
             }
         }
-        let hash = Self.hash(of: field.name)
-        if field.isOdd {
-            told[network, default: Told()].oddNames.append(hash)
-        } else {
-            told[network, default: Told()].names.append(hash)
-        }
+        told[group, default: []].append(Self.hash(of: field.name))
     }
 
     private static func hash(of name: ByteSlice) -> UInt64 {
@@ -67,27 +70,17 @@ struct ReportedFields: Sendable {
         return hash.value
     }
 
-    /// The fields that all loops have reported, with the limit of notices per minute.
-    struct Record: Sendable {
-        private enum Kind: Hashable { case removed }
-
-        /// The most notices in a minute: clients with addresses in many networks may try to fill the log.
-        static let mostPerMinute = 10
-
-        private var told = ReportedFields()
-        private var limit = RateLimitedNotice<Kind>(limit: mostPerMinute, interval: 60_000_000_000)
-
-        /// - Parameter now: monotonic nanoseconds.
-        /// - Returns: the fields to report now, each only once; `nil` if the report must wait.
-        mutating func tell(_ fields: [RemovedField], from network: PeerNetwork?, at now: UInt64) -> [RemovedField]? {
-            let new = fields.filter { !told.has($0, from: network) }
-            if new.isEmpty { return [] }
-            guard case .write = limit.admit(.removed, at: now) else { return nil }
-            // Several field lines may have the same name.
-            return new.filter { field in
-                defer { told.add(field, from: network) }
-                return !told.has(field, from: network)
-            }
+    /// Takes the fields to report now.
+    /// - Parameter now: monotonic nanoseconds.
+    /// - Returns: each field only once; `nil` if the report must wait.
+    mutating func take(_ fields: [RemovedField], from network: PeerNetwork?, at now: UInt64) -> [RemovedField]? {
+        let new = fields.filter { !has($0, from: network) }
+        if new.isEmpty { return [] }
+        guard case .write = limit.admit(.removed, at: now) else { return nil }
+        // Several field lines may have the same name.
+        return new.filter { field in
+            defer { add(field, from: network) }
+            return !has(field, from: network)
         }
     }
 

@@ -1,5 +1,7 @@
 import Bytes
+import Libevent
 import Logging
+import Routing
 import Storage
 import Synchronization
 import Upstream
@@ -24,7 +26,7 @@ final class SharedState: Sendable {
     let connections = Atomic<Int>(0)
     private let operations = Atomic<UInt64>(0)
     /// The removed fields that were reported to the operator.
-    let reportedFields = Guarded(ReportedFields.Record())
+    let reportedFields = Guarded(ReportedFields())
     /// Each worker adds its counts when it ends.
     let drained = Guarded(DrainReport())
 

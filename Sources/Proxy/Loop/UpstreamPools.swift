@@ -1,5 +1,6 @@
 import Bytes
 import Libevent
+import Routing
 import Telemetry
 import Upstream
 
@@ -17,7 +18,6 @@ final class UpstreamPools {
     /// The index of the worker. Each worker begins with a different server.
     private let index: Int
     private let resolver: Resolver
-    private let names: NameResolution
     private let buffers = BufferStock(bufferCapacity: UpstreamPools.bufferSize, most: UpstreamPools.keptBuffers)
     private let shared: SharedState
     private let metrics: LoopMetrics
@@ -30,13 +30,12 @@ final class UpstreamPools {
     private var latest: (origin: Origin, pool: UpstreamPool)?
 
     init(
-        of origins: [Origin], on loop: EventLoop, ofWorker index: Int, names: NameResolution, shared: SharedState,
-        metrics: LoopMetrics, notices: Notices
+        of origins: [Origin], on loop: EventLoop, ofWorker index: Int, shared: SharedState, metrics: LoopMetrics,
+        notices: Notices
     ) {
         self.origins = origins
         self.loop = loop
         self.index = index
-        self.names = names
         self.shared = shared
         self.metrics = metrics
         self.notices = notices
@@ -51,7 +50,7 @@ final class UpstreamPools {
             return entry.pool
         }
         let pool = UpstreamPool(
-            origin.settings, on: loop, resolver: resolver, names: names, buffers: buffers,
+            origin.settings, on: loop, resolver: resolver, names: shared.names, buffers: buffers,
             isMemoryShort: { [shared] in shared.isMemoryShort },
             metrics: metrics, firstServer: index,
             onNews: { [notices] in notices.serverChanged(origin, $0, $1) },
@@ -69,12 +68,12 @@ final class UpstreamPools {
     /// addresses that a name no longer has are not reused.
     func change(to origins: [Origin]) {
         resolver.readFilesAgain()
-        names.forget(at: loop.now)
+        shared.names.forget(at: loop.now)
         self.origins = origins
         latest = nil
         let kept = Set(origins.map { ObjectIdentifier($0) })
         for (id, entry) in pools {
-            if kept.contains(id) { entry.pool.lookAgain(); continue }
+            if kept.contains(id) { entry.pool.refreshNames(); continue }
             entry.pool.retire()
             pools[id] = nil
         }

@@ -1,4 +1,5 @@
 import HTTPSemantics
+import Routing
 import Storage
 
 extension ClientRequest {

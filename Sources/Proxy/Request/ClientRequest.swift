@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Routing
 import Storage
 
 /// The head of a request, in the form used everywhere but on the hot path: copied out of its connection's buffer, with

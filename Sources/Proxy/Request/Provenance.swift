@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Routing
 import Storage
 import Telemetry
 

@@ -1,6 +1,7 @@
 import Bytes
 import Coalescing
 import HTTPSemantics
+import Routing
 import Storage
 
 /// A fetch in flight, described for an operator. A value: made on the control loop, read on any thread.

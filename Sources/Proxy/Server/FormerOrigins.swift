@@ -1,4 +1,5 @@
 import Coalescing
+import Routing
 import Upstream
 
 /// Origins of replaced settings. Their fetches continue for the requests that wait for them, and are added to the

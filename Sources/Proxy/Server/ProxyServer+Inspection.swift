@@ -2,6 +2,7 @@ import Bytes
 import Coalescing
 import HTTPSemantics
 import Libevent
+import Routing
 import Storage
 import Telemetry
 import Upstream
@@ -22,7 +23,7 @@ extension ProxyServer {
 
     /// The fetches in flight at this moment, the oldest first.
     package var fetchesInFlight: [FetchDescription] {
-        origins.flatMap { origin in
+        shared.origins.flatMap { origin in
             origin.fetches.operations.compactMap { operation in
                 (operation as? FetchOperation).map { FetchDescription($0, upstream: origin.settings.name) }
             }
@@ -44,29 +45,25 @@ extension ProxyServer {
         )
     }
 
-    private struct LoopUsage: Sendable {
-        let index: Int
-        let latencies: LatencySnapshot
-        let processorTime: UInt64
-        let iterations: DurationCounts
-    }
-
     /// Asks every loop for its latencies, the times of its iterations and its thread's processor time; `completion` is
     /// called on the control loop.
     package func workerUsage(_ completion: @escaping (WorkerUsage) -> Void) {
         workers.gather({ worker, answer in
             answer(
-                LoopUsage(
-                    index: worker.index, latencies: worker.context.recorder.latency.snapshot(),
-                    processorTime: ProcessUsage.processorTimeOfThisThread,
-                    iterations: worker.context.loop.iterationTimes))
-        }) { (answers: [LoopUsage]) in
-            let answers = answers.sorted { $0.index < $1.index }
-            var usage = WorkerUsage()
-            for answer in answers { usage.latencies.merge(answer.latencies) }
-            usage.processorTimes = answers.map(\.processorTime)
-            usage.iterationTimes = answers.map(\.iterations)
-            completion(usage)
+                (
+                    worker.index,
+                    WorkerUsage(
+                        latencies: worker.context.recorder.latency.snapshot(),
+                        processorTimes: [ProcessUsage.processorTimeOfThisThread],
+                        iterationTimes: [worker.context.loop.iterationTimes])
+                ))
+        }) { (answers: [(worker: Int, usage: WorkerUsage)]) in
+            completion(
+                answers.sorted { $0.worker < $1.worker }.reduce(into: WorkerUsage()) { all, answer in
+                    all.latencies.merge(answer.usage.latencies)
+                    all.processorTimes += answer.usage.processorTimes
+                    all.iterationTimes += answer.usage.iterationTimes
+                })
         }
     }
 

@@ -1,7 +1,7 @@
 import Bytes
-import Coalescing
 import HTTPSemantics
 import Libevent
+package import Routing
 import Storage
 
 /// Removing stored responses at an operator's request. All of these are called on the control loop; the store may be
@@ -12,18 +12,17 @@ extension ProxyServer {
     /// route's `path` matches. Fetches in flight for these URLs continue for the requests that wait for them, and are
     /// not stored.
     ///
-    /// If all keys of the store must be examined, they are walked once for all URLs, some hundred keys at a time, so
-    /// that the loop does other work in between. A request during the walk may still be answered from a response that
-    /// is not removed yet.
+    /// If all keys of the store must be examined, a walk serves all URLs, together with the other purges in progress
+    /// (`Purges`).
     /// - Parameter completion: called on the loop with the number of responses removed, at once if no walk was needed;
-    ///   not called if the loop ends before.
-    package func purge(_ urls: [ParsedURL], below prefixes: [ParsedURL], completion: @escaping (Int) -> Void) {
+    ///   with `nil` if the program ended before that.
+    package func purge(_ urls: [ParsedURL], below prefixes: [ParsedURL], completion: @escaping (Int?) -> Void) {
         let writer = KeyWriter(hash: shared.keyHash)
         let starts = prefixes.map { url in
             url.write(to: writer, KeyPolicy())
             return writer.key().bytes
         }
-        var others = PurgedURLs(below: starts, hash: shared.keyHash)
+        var others = PurgedURLs(below: starts)
         var removed = 0
         for url in urls {
             let fields = url.fields
@@ -35,39 +34,16 @@ extension ProxyServer {
             if route.key.dividesByFields { for key in keys { others.add(urlOf: key) } }
         }
         guard !others.isEmpty else { return completion(removed) }
-        // Before the walk. A fetch that begins from now on sends its request after the purge, so its response may be
-        // stored.
-        shared.invalidateFetches(where: others.contains)
-        walk(.init(), removed: removed, completion) { [store = shared.store, others] walk in
-            store.remove(along: &walk, where: others.contains)
-        }
+        purges.begin(others) { [removed] more in completion(more.map { removed + $0 }) }
     }
 
-    /// Continues to the end of the walk. The loop does other work between two steps.
-    private func walk(
-        _ walk: ResponseStore.Walk, removed: Int, _ completion: @escaping (Int) -> Void,
-        by step: @escaping (inout ResponseStore.Walk) -> Int?
-    ) {
-        var walk = walk
-        guard let more = step(&walk) else { return completion(removed) }
-        control.schedule(after: 0) { [weak self, walk] in
-            self?.walk(walk, removed: removed + more, completion, by: step)
-        }
+    /// Removes all stored responses. Fetches in flight continue for the requests that wait for them, and are not stored.
+    /// - Parameter completion: called on the loop with the number of responses removed; with `nil` if the program ended
+    ///   before that.
+    package func purgeAll(completion: @escaping (Int?) -> Void) {
+        purges.begin(.everything, completion: completion)
     }
 
-    /// Removes all stored responses, one shard at a time, so that the loop does other work in between. A request
-    /// meanwhile may still be answered from a response that is not removed yet. Fetches in flight continue for the
-    /// requests that wait for them, and are not stored.
-    /// - Parameter completion: called on the loop with the number of responses removed; not called if the loop ends
-    ///   before.
-    package func purgeAll(completion: @escaping (Int) -> Void) {
-        // All fetches are marked in this turn, and again before each further step.
-        func step(_ walk: inout ResponseStore.Walk) -> Int? {
-            shared.invalidateFetches { _ in true }
-            return shared.store.removeAll(along: &walk)
-        }
-        var start = ResponseStore.Walk()
-        let removed = step(&start) ?? 0
-        walk(start, removed: removed, completion, by: step)
-    }
+    /// Ends the purges in progress, which have then removed a part of their responses.
+    package func cancelPurges() { purges.cancelAll() }
 }

@@ -2,6 +2,7 @@ import Bytes
 import Coalescing
 package import Libevent
 package import Logging
+package import Routing
 package import Storage
 package import Telemetry
 package import Upstream
@@ -52,10 +53,10 @@ package final class ProxyServer {
     let workers: WorkerGroup
     /// The control loop.
     let control: EventLoop
-    private let log: Logger
-    private var settings: ProxySettings
+    /// What `reload` replaces.
     private(set) var loopSettings: LoopSettings
     private(set) var formerOrigins = FormerOrigins()
+    let purges: Purges
     private let accessLogSettings: AccessLogSettings
     /// As they were at the start.
     private let listening: Listener.Settings
@@ -81,8 +82,6 @@ package final class ProxyServer {
         inherited: InheritedSockets = InheritedSockets(), on control: EventLoop, log: Logger
     ) {
         self.inherited = inherited
-        self.settings = settings
-        self.log = log
         accessLogSettings = accessLog
         var listening = Listener.Settings()
         listening.backlog = Int32(clamping: settings.backlog)
@@ -94,6 +93,7 @@ package final class ProxyServer {
         shared.changeOrigins { origins }
         self.control = control
         workers = WorkerGroup(control: control)
+        purges = Purges(shared, on: control)
     }
 
     /// Whether all listeners accept.
@@ -102,6 +102,7 @@ package final class ProxyServer {
     package var isDraining: Bool { [.aboutToDrain, .handedOver, .draining].contains(state) }
     /// How long to wait between `prepareToDrain` and `drain`.
     package var drainDelay: Duration { settings.drainDelay }
+    private var settings: ProxySettings { loopSettings.settings }
 
     /// Starts the workers. `ready` is called on the control loop with the addresses that accept connections, or with
     /// the error after which the proxy is stopped.
@@ -132,10 +133,12 @@ package final class ProxyServer {
         }
         workers.start(
             count,
-            make: { [shared, loopSettings, accessLog] index, loop, metrics throws(SystemError) in
+            make: { [shared, loopSettings, accessLog] index, loop, metrics in
                 Worker(
-                    index: index, on: loop, shared: shared, loopSettings: loopSettings, metrics: metrics,
-                    accessLog: accessLog)
+                    index: index,
+                    LoopContext(
+                        ofWorker: index, on: loop, shared: shared, settings: loopSettings, metrics: metrics,
+                        feed: accessLog?.feed(ofWorker: index, on: loop)))
             }
         ) { [unowned self] error in
             guard state == .starting else { return }
@@ -144,19 +147,14 @@ package final class ProxyServer {
         }
     }
 
-    /// All origins that may have fetches in flight.
-    var origins: [Origin] { shared.origins }
-
     /// The sockets at which clients connect, for the program that takes the place of this one.
     package var sockets: [ListeningSocket] { targets.flatMap(\.sockets) }
 
     private func openAccessLog(workers count: Int) throws(StartError) {
         guard accessLogSettings.target != .off else { return }
-        do throws(SystemError) {
-            accessLog = try AccessLog(accessLogSettings, workers: count, log: log)
-        } catch {
-            throw .accessLog(error, path: accessLogSettings.path)
-        }
+        accessLog = try Result { () throws(SystemError) in
+            try AccessLog(accessLogSettings, workers: count, log: shared.log)
+        }.mapError { StartError.accessLog($0, path: accessLogSettings.path) }.get()
     }
 
     /// Every loop uses the new settings for its next requests; connections stay open. No loop accepts at an address that
@@ -179,7 +177,6 @@ package final class ProxyServer {
         let all = targets + opened
         targets = new.listeners.compactMap { address in all.first { $0.configured == address } }
         addresses = targets.map(\.address)
-        settings = new
         let loopSettings = LoopSettings(
             new, upstreams: upstreams, number: loopSettings.number + 1, previous: loopSettings)
         shared.changeOrigins {
@@ -219,7 +216,7 @@ package final class ProxyServer {
     package func prepareToDrain() {
         guard state == .running else { return }
         state = .aboutToDrain
-        workers.post { $0.stopPersisting() }
+        workers.post { $0.clients.stopPersisting() }
     }
 
     /// Accepts no more connections, lets the current requests finish, and calls `completion` on the control loop when
@@ -256,10 +253,12 @@ package final class ProxyServer {
     package func stop() {
         state = .stopped
         targets = []
+        purges.cancelAll()
         // Before the fetches end: a request may end because its fetch does.
         workers.post { $0.reportCutOff() }
         // Otherwise each cancelled fetch would free a slot for a waiting one, which would send its request before it is
         // cancelled too.
+        let origins = shared.origins
         for origin in origins { origin.fetches.pause() }
         for origin in origins { origin.fetches.cancelAll() }
         workers.stop()

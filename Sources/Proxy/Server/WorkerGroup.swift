@@ -7,12 +7,12 @@ import Telemetry
 ///
 /// Owned by the server, confined to the control loop.
 final class WorkerGroup {
-    typealias Make = @Sendable (_ index: Int, _ loop: EventLoop, _ metrics: LoopMetrics) throws(SystemError) -> Worker
+    typealias Make = @Sendable (_ index: Int, _ loop: EventLoop, _ metrics: LoopMetrics) -> Worker
 
     private struct Member {
         let thread: LoopThread
         let metrics: LoopMetrics
-        /// `nil` until the worker accepts connections.
+        /// `nil` until the worker runs.
         var worker: LoopBound<Worker>?
     }
 
@@ -46,43 +46,35 @@ final class WorkerGroup {
         startNext()
     }
 
+    /// Starts the next worker.
     private func startNext() {
         guard let start else { return }
-        guard members.count < start.count else { return startEnded(nil) }
+        guard members.count < start.count else { return end(nil) }
         let (index, make) = (members.count, start.make)
         let metrics = LoopMetrics()
-        let report = LoopBound(
-            { [weak self] (result: Result<LoopBound<Worker>, SystemError>) in _ = self?.started(result) }, on: control)
+        let report = LoopBound({ [weak self] (worker: LoopBound<Worker>) in _ = self?.started(worker) }, on: control)
         do throws(SystemError) {
             let thread = try LoopThread(name: "worker-\(index)") { loop in
-                let worker: LoopBound<Worker>
-                do throws(SystemError) {
-                    worker = LoopBound(try make(index, loop, metrics), on: loop)
-                } catch {
-                    return report.handle.enqueue { report.value(.failure(error)) }
-                }
-                report.handle.post { report.value(.success(worker)) }
+                let worker = make(index, loop, metrics)
+                let bound = LoopBound(worker, on: loop)
+                report.handle.post { report.value(bound) }
                 loop.run()
-                worker.value.cut()
+                worker.cut()
             }
             members.append(Member(thread: thread, metrics: metrics))
         } catch {
-            startEnded(error)
+            end(error)
         }
     }
 
-    private func started(_ result: Result<LoopBound<Worker>, SystemError>) {
+    private func started(_ worker: LoopBound<Worker>) {
         // `stop` may have been called meanwhile.
         guard start != nil, !members.isEmpty else { return }
-        switch result {
-        case .success(let worker):
-            members[members.count - 1].worker = worker
-            startNext()
-        case .failure(let error): startEnded(error)
-        }
+        members[members.count - 1].worker = worker
+        startNext()
     }
 
-    private func startEnded(_ error: SystemError?) { start.take()?.completion(error) }
+    private func end(_ error: SystemError?) { start.take()?.completion(error) }
 
     // MARK: - Listening
 
@@ -94,16 +86,16 @@ final class WorkerGroup {
     ) {
         let count = count
         gather({ worker, answer in
-            worker.stopListening(at: addresses)
+            worker.clients.stopListening(at: addresses)
             do throws(ListenError) {
-                try worker.listen(on: targets.flatMap { $0.sockets(ofLoop: worker.index, among: count) })
+                try worker.clients.listen(on: targets.flatMap { $0.sockets(ofLoop: worker.index, among: count) })
                 answer(nil)
             } catch {
                 answer(error)
             }
         }) { [self] (answers: [ListenError?]) in
             guard let error = answers.compactMap(\.self).first else { return completion(nil) }
-            post { worker in worker.stopListening(at: targets.map(\.address)) }
+            post { worker in worker.clients.stopListening(at: targets.map(\.address)) }
             completion(error)
         }
     }
@@ -124,12 +116,17 @@ final class WorkerGroup {
         _ ask: @escaping @Sendable (Worker, _ answer: @escaping @Sendable (Answer) -> Void) -> Void,
         _ completion: @escaping ([Answer]) -> Void
     ) {
-        let countdown = LoopBound(Countdown(workers.count, completion), on: control)
-        post { worker in
-            ask(worker) { answer in countdown.handle.post { countdown.value.received(answer) } }
-        }
-        if workers.isEmpty { countdown.value.finish() }
-        if let patience { control.schedule(after: patience.nanoseconds) { countdown.value.finish() } }
+        var (answers, completion): ([Answer], (([Answer]) -> Void)?) = ([], completion)
+        let expected = workers.count
+        let finish = { completion.take()?(answers) }
+        let receive = LoopBound(
+            { (answer: Answer) in
+                answers.append(answer)
+                if answers.count == expected { finish() }
+            }, on: control)
+        post { worker in ask(worker) { answer in receive.handle.post { receive.value(answer) } } }
+        if expected == 0 { finish() }
+        if let patience { control.schedule(after: patience.nanoseconds) { finish() } }
     }
 
     // MARK: - Ending
@@ -141,24 +138,4 @@ final class WorkerGroup {
         for member in members { member.thread.join() }
         members.removeAll()
     }
-}
-
-/// Calls `completion` once: with all answers, or, if `finish` is called early, with the answers received by then.
-/// Confined to its loop.
-private final class Countdown<Answer> {
-    private var answers: [Answer] = []
-    private let expected: Int
-    private var completion: (([Answer]) -> Void)?
-
-    init(_ expected: Int, _ completion: @escaping ([Answer]) -> Void) {
-        self.expected = expected
-        self.completion = completion
-    }
-
-    func received(_ answer: Answer) {
-        answers.append(answer)
-        if answers.count == expected { finish() }
-    }
-
-    func finish() { completion.take()?(answers) }
 }

@@ -6,25 +6,16 @@ enum Bound {
     case memory
     /// A fetch with all the waiters that it may have, or the origin's queue, refused the request.
     case refusal(Refusal)
-    /// The request has waited too long for the slot of a fetch, its own or one that it joined.
-    case slot
-    /// The request has waited too long for the response of a fetch that it joined.
-    case wait(FetchOperation)
+    /// The request has waited too long for the response of the fetch that it joined; `nil`: for the slot of a fetch,
+    /// its own or one that it joined.
+    case wait(FetchOperation?)
 
     /// The word for `Cache-Status` and the log.
     var detail: StaticString {
         switch self {
         case .memory: Recorder.memoryFull
         case .refusal(let refusal): refusal.name
-        case .slot, .wait: "wait-timeout"
-        }
-    }
-
-    /// Whether the operator is told of the limit itself (`Notices.overloaded`), not of each request that meets it.
-    var isReportedOnce: Bool {
-        switch self {
-        case .memory: true
-        case .refusal, .slot, .wait: false
+        case .wait: "wait-timeout"
         }
     }
 }

@@ -1,6 +1,7 @@
 import Coalescing
 import HTTPSemantics
 import Libevent
+import Routing
 import Storage
 import Telemetry
 
@@ -11,15 +12,11 @@ import Telemetry
 struct FetchSearch {
     private let transaction: Transaction
     private let request: ClientRequest
-    private let context: LoopContext
-    /// When the request's head was complete.
-    private let time: Moment
+    private var context: LoopContext { transaction.context }
 
     init(for transaction: Transaction) {
         self.transaction = transaction
         request = transaction.request
-        context = transaction.context
-        time = transaction.arrival.time
     }
 
     /// Found under the table's lock instead of a fetch: the store or the query rules changed since the look-up. A
@@ -29,8 +26,9 @@ struct FetchSearch {
     private enum Superseded: Sendable { case snapshot }
 
     /// - Parameter resource: the stored responses and notes from which the plan was made.
-    func find(_ plan: FetchPlan, seen resource: CachedResource?) {
-        transaction.noteAsking(by: plan)
+    func find(_ plan: consuming FetchPlan, seen resource: CachedResource?) {
+        transaction.hasStandIn = plan.hasStandIn
+        transaction.provenance.noteAsking(for: plan.reason)
         let fetches = context.fetches(of: request)
         if plan.isShared, plan.range != nil {
             let advice = resource?.advice(at: context.moment, hasAuthorization: request.hasAuthorization) ?? .share
@@ -40,19 +38,19 @@ struct FetchSearch {
         // Joining costs a cursor; only a new fetch needs memory.
         let isOverloaded = context.isOverloaded
         if isOverloaded, fetches.operation(for: plan.key, as: FetchOperation.self) == nil {
-            context.notices.overloaded(context.shared)
             return transaction.meets(.memory)
         }
         guard plan.isShared else {
+            let group = plan.groupAlone
             let operation = context.makeFetch(
-                request, transaction.arrival, plan, leader: transaction, content: transaction.content.takeAhead())
-            return enqueued(
-                fetches.enqueueAloneAtHome(operation, group: plan.group(ofFetchFor: request)), as: .alone)
+                plan, transaction.arrival, leader: transaction,
+                awaitsContinue: request.awaitsContinue && transaction.content?.isKept != true)
+            return enqueued(fetches.enqueueAloneAtHome(operation, group: group), as: .alone)
         }
         let store = context.shared.store
         var made: WaiterGroup?
         let result = fetches.enqueue(
-            plan.key, on: context.loop.handle, accepts: { $0.mayServe(request, arrivedAt: time) },
+            plan.key, on: context.loop.handle, accepts: { $0.mayServe(request, arrivedAt: transaction.arrival.time) },
             waiter: { operation in
                 let group = WaiterGroup(at: operation, context: context)
                 made = group
@@ -63,7 +61,7 @@ struct FetchSearch {
             unless: { () -> Superseded? in
                 store.resource(request.key) != resource || context.hasLearnt(about: request) ? .snapshot : nil
             },
-            make: { context.makeFetch(request, transaction.arrival, plan, leader: transaction) })
+            make: { context.makeFetch(copy plan, transaction.arrival, leader: transaction) })
         if plan.range != nil, case .started(let operation, _) = result {
             // Lets `joinLargerPart` find the fetch of a part, unless it finds another one.
             fetches.addAlias(operation, for: anyPart(plan))
@@ -99,7 +97,9 @@ struct FetchSearch {
     /// - Returns: why the operation takes no more waiters; `nil` if the request has joined.
     private func join(_ operation: FetchOperation) -> Refusal? {
         var made: WaiterGroup?
-        let joining = operation.join(on: context.loop.handle, accepts: { $0.mayServe(request, arrivedAt: time) }) {
+        let joining = operation.join(
+            on: context.loop.handle, accepts: { $0.mayServe(request, arrivedAt: transaction.arrival.time) }
+        ) {
             let group = WaiterGroup(at: operation, context: context)
             made = group
             return group.waiter
@@ -139,7 +139,7 @@ struct FetchSearch {
         guard transaction.sharingHistory.hasOrdinaryLookup, !request.isBound, let group = transaction.latestGroup.group,
             let latest = group.latest, latest === request || (group.isFor(request) && isOrdinary)
         else { return false }
-        transaction.noteMiss()
+        transaction.provenance.noteAsking(for: request.route.missReason)
         switch join(group.operation) {
         case nil:
             if latest !== request { group.operation.noteJoin(of: request) }
@@ -160,6 +160,9 @@ struct FetchSearch {
         guard isOrdinary, operation.key.kind == .get(isAuthorized: false), operation.key.variant == nil,
             let group = transaction.group
         else { return }
+        // The next requests get this request's route, which must not be that of replaced settings.
+        let fields = request.fields
+        guard context.loopSettings.route(request.head, fields.view) === request.route else { return }
         // Of two groups at the same time only one is kept: replacing each by the other again and again would cost more
         // than it saves.
         if let latest = transaction.latestGroup.group, latest === group || latest.isGrowing { return }
@@ -175,11 +178,7 @@ struct FetchSearch {
     /// Joins the fetch of the whole, if that is already arriving, instead of fetching a part. Not called if the whole
     /// is known to be too large to keep.
     private func joinWhole(_ plan: FetchPlan) -> Bool {
-        let key = plan.key.asking(.get(isAuthorized: request.hasAuthorization))
-        guard let operation = context.fetches(of: request).operation(for: key, as: FetchOperation.self) else {
-            return false
-        }
-        return joinPart(operation)
+        joinPart(plan.key.asking(.get(isAuthorized: request.hasAuthorization))) { _ in true }
     }
 
     /// Joins the fetch of a larger part that is arriving and has all that `plan` asks for, if the range begins within a
@@ -187,16 +186,17 @@ struct FetchSearch {
     /// the larger part is too large to be kept, a client that needs more of it than the window would get it at the pace
     /// of its slowest reader.
     private func joinLargerPart(_ plan: FetchPlan) -> Bool {
-        guard let range = plan.range,
-            let operation = context.fetches(of: request).operation(for: anyPart(plan), as: FetchOperation.self),
-            operation.plan.range?.begins(with: range, inFirst: context.storage.streamingWindow) == true
-        else { return false }
-        return joinPart(operation)
+        guard let range = plan.range else { return false }
+        return joinPart(anyPart(plan)) { operation in
+            operation.range?.begins(with: range, inFirst: context.storage.streamingWindow) == true
+        }
     }
 
-    /// - Returns: false if the operation takes no more waiters.
-    private func joinPart(_ operation: FetchOperation) -> Bool {
-        guard join(operation) == nil else { return false }
+    /// - Returns: false if no operation with that key is wanted, or it takes no more waiters.
+    private func joinPart(_ key: FetchKey, _ isWanted: (FetchOperation) -> Bool) -> Bool {
+        guard let operation = context.fetches(of: request).operation(for: key, as: FetchOperation.self),
+            isWanted(operation), join(operation) == nil
+        else { return false }
         operation.noteJoin(of: request)
         return true
     }

@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Routing
 import Storage
 
 extension LoopContext {
@@ -10,21 +11,14 @@ extension LoopContext {
     /// a loop: proxies in a row may share the default name.
     static let visitsThatAreALoop = 4
 
-    /// The result for a request that is not refused.
-    enum Admission {
-        case admitted(ClientRequest)
-        /// The request ends here, with a response by this proxy that is no error.
-        case answered(SyntheticResponse, on: Route)
-    }
-
     /// Refuses or answers some requests before any look-up, and finds the route of all others.
     /// - Parameters:
     ///   - known: the route, if it was found on the hot path and `keys` still holds the request's key.
     ///   - isBound: whether the client connection has connections to origins of its own (`BoundConnections`).
-    /// - Throws: the response to a request that is refused.
+    /// - Throws: the response to a request that ends here.
     func admit(
         _ head: RequestHead, _ fields: HeadBlock, on known: Route?, isFromTrustedProxy: Bool, isBound: Bool
-    ) throws(SyntheticResponse) -> Admission {
+    ) throws(SyntheticResponse) -> ClientRequest {
         let view = fields.view
         switch head.method {
         case .connect, .trace:
@@ -45,7 +39,7 @@ extension LoopContext {
         let route = if let known { known } else { try findRoute(head, view, scheme) }
         // RFC 9110 §7.6.2: with `Max-Forwards: 0` this proxy is the final recipient.
         if head.method == .options, view.maxForwards == 0 {
-            return .answered(SyntheticResponse(.ok, "This is a proxy.", extraFields: Self.allow), on: route)
+            throw SyntheticResponse(.ok, "This is a proxy.", extraFields: Self.allow, on: route)
         }
         if case .length(let length) = head.framing, let limit = settings.clients.maxBodySize, length > UInt64(limit) {
             throw SyntheticResponse.contentTooLarge
@@ -53,7 +47,7 @@ extension LoopContext {
         if known == nil { keys.write(head, view, scheme, route) }
         let request = ClientRequest(
             head, fields, route: route, scheme: scheme, key: keys.key(), visits: visits, isBound: isBound)
-        return .admitted(variations.isEmpty ? request : keyed(request))
+        return variations.isEmpty ? request : keyed(request)
     }
 
     private func findRoute(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme) throws(SyntheticResponse)

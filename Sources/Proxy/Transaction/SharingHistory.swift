@@ -5,7 +5,7 @@ struct SharingHistory: Equatable {
     /// looked up again like any other.
     private(set) var wasReleased = false
     /// Whether a fetch was too slow: the request waits for the next like any other request, but until that one ends
-    /// (`Transaction.waitedTooLong`).
+    /// (`waitsAsLong`).
     private(set) var hasWaited = false
     /// Whether the request's fetches are for it alone. After two releases, a third fetch of a key whose responses
     /// cannot be shared would bring it no response, either.
@@ -25,4 +25,16 @@ struct SharingHistory: Equatable {
 
     /// A fetch brought an error that is not shared.
     mutating func giveUp() { isGivenUp = true }
+
+    /// Whether the request waits until the fetch ends, which the upstream's timeouts ensure, and no shorter: the fetch
+    /// has its slot, and the request leads it, or has given up a wait before. A request gives up only one wait: so
+    /// requests that gave up together wait together, and the number of fetches follows from the time that passes, not
+    /// from the number of clients. If the second wait ended after another `wait-timeout`, all but a few would get 503
+    /// as soon as an origin always takes a little longer.
+    /// - Parameter ledFetch: the fetch that the request leads. Its own state counts: the operation may have its slot
+    ///   while the fetch has not begun yet on this loop.
+    func waitsAsLong(as operation: FetchOperation, leading ledFetch: Fetch?) -> Bool {
+        if let ledFetch { return ledFetch.hasBegun }
+        return hasWaited && operation.hasBegun
+    }
 }

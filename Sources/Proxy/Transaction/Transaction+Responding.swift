@@ -1,6 +1,7 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import Routing
 import Storage
 import Telemetry
 import Upstream
@@ -18,60 +19,66 @@ extension Transaction {
 
     func respond(_ fetched: FetchedResponse) {
         let persists = client.settlePersistence()
-        let traits = mayShareAnswer(of: fetched) ? SharedAnswer.Traits(fetched, self, persists: persists) : nil
-        if let traits, let answer = fetched.sharedAnswer.withLock({ $0 }), answer.traits == traits {
-            return respond(as: answer, with: fetched)
+        let traits = traitsOfAnswer(with: fetched, persists: persists)
+        if let traits, let shared = fetched.sharedAnswer.withLock({ $0 }), shared.traits == traits {
+            return send(shared.answer, shared.provenance, of: fetched) { $0.append(shared.head) }
         }
         var provenance = provenance
         provenance.note(fetched, at: context.moment)
         // A HEAD gets only the announced length: the body that came with the response to a HEAD is empty, whatever the
         // length of GET's (RFC 9110 §8.6).
         let length = fetched.length ?? (request.method == .head ? nil : fetched.response.bodyLength)
-        respond(fetched.response(forLeader: leads), length: length, persists: persists, provenance, of: fetched) {
-            answer, head in
-            guard let traits else { return }
-            let made = SharedAnswer(traits: traits, provenance: provenance, answer: answer, head: head.copied())
-            fetched.sharedAnswer.withLock { $0 = made }
+        respond(
+            fetched.response(forLeader: leads), length: length, persists: persists, provenance, of: fetched,
+            sharedAs: traits)
+    }
+
+    /// The traits in which the answer can differ from those of other joined requests; `nil` if it can differ in more.
+    private func traitsOfAnswer(with fetched: FetchedResponse, persists: Bool) -> SharedAnswer.Traits? {
+        guard request.method == .get, !leads, request.fields.present.isDisjoint(with: .changingAnswer) else {
+            return nil
         }
-    }
-
-    /// Whether the answer can differ from those of other joined requests only in `SharedAnswer.Traits`.
-    private func mayShareAnswer(of fetched: FetchedResponse) -> Bool {
-        request.method == .get && !leads && request.fields.present.isDisjoint(with: .changingAnswer)
-    }
-
-    private func respond(as shared: SharedAnswer, with fetched: FetchedResponse) {
-        beginResponse(shared.answer.status, shared.provenance, of: fetched)
-        let head = context.scratch
-        head.removeAll()
-        head.append(shared.head)
-        client.send(
-            head, shared.answer.sources(), shared.answer.framing(for: request.head.version), passesTrailers: false)
+        let (now, facts) = (context.moment, fetched.response.facts)
+        return SharedAnswer.Traits(
+            role: provenance.role, forwarded: provenance.forwarded, version: request.head.version, persists: persists,
+            length: fetched.length ?? fetched.response.bodyLength, age: facts.age(at: now),
+            timeToLive: facts.timeToLive(at: now), settings: context.loopSettings.number)
     }
 
     /// - Parameters:
     ///   - persists: whether the connection outlives the response.
     ///   - fetched: the fetch's result, of which the response is part; `nil` if it was stored.
-    ///   - made: called with the head before it is sent.
+    ///   - traits: the properties of the requests that get the same answer, which is kept for them; `nil`: of none.
     func respond(
-        _ response: StoredResponse, length: Int?, persists: Bool, _ provenance: Provenance,
-        of fetched: FetchedResponse? = nil, made: (Answer, ByteBuffer) -> Void = { _, _ in }
+        _ response: consuming StoredResponse, length: Int?, persists: Bool, _ provenance: Provenance,
+        of fetched: FetchedResponse? = nil, sharedAs traits: SharedAnswer.Traits? = nil
     ) {
-        // Read each once: a value read from a variable, or reached through two objects, is retained.
-        let (request, loopSettings) = (request, context.loopSettings)
+        // Read once: a value read from a variable is retained.
+        let request = request
         let answer = Answer(
             request, response, length: length,
             // Not if a stored response stands in for the origin's: then the conditions and the range are for the proxy
             // to evaluate.
             isPassedThrough: unsharedFetch?.plan.isPass == true && fetched?.source == .origin,
             maxRanges: request.route.maxRanges)
+        send(answer, provenance, of: fetched) { head in
+            answer.writeHead(
+                to: head, provenance: provenance, at: context.moment, persists: persists,
+                version: request.head.version, forwarding: context.loopSettings.responseForwarding)
+            guard let fetched, let traits else { return }
+            let made = SharedAnswer(traits: traits, provenance: provenance, answer: answer, head: head.copied())
+            fetched.sharedAnswer.withLock { $0 = made }
+        }
+    }
+
+    @inline(__always) // Two callers, of which one serves whole groups.
+    private func send(
+        _ answer: Answer, _ provenance: Provenance, of fetched: FetchedResponse?, _ writeHead: (ByteBuffer) -> Void
+    ) {
+        beginResponse(answer.status, provenance, of: fetched)
         let head = context.scratch
         head.removeAll()
-        beginResponse(answer.status, provenance, of: fetched)
-        answer.writeHead(
-            to: head, provenance: provenance, at: context.moment, persists: persists, version: request.head.version,
-            forwarding: loopSettings.responseForwarding)
-        made(answer, head)
+        writeHead(head)
         let framing = answer.framing(for: request.head.version)
         client.send(
             head, answer.sources(), framing, passesTrailers: framing == .chunked && request.acceptsTrailers)
@@ -85,10 +92,9 @@ extension Transaction {
         provenance.detail = detail
         beginResponse(answer.status, provenance)
         let head = ByteBuffer(capacity: 512)
-        let content = context.loopSettings.errors.write(
-            answer, to: request.head.method, request.head.version, provenance, upstream: upstream,
-            persists: client.settlePersistence(),
-            date: context.loop.wallClockSeconds, into: head)
+        let content = context.write(
+            answer, to: request.method, request.head.version, provenance, upstream: upstream,
+            persists: client.settlePersistence(), into: head)
         client.send(head, content, .sized, passesTrailers: false)
     }
 
@@ -96,9 +102,10 @@ extension Transaction {
 
     /// Handles a limit as `when-exceeded` says.
     func meets(_ bound: Bound) {
+        if case .memory = bound { context.notices.overloaded(context.shared) }
         switch context.settings.coalescing.whenExceeded {
         case .pass:
-            if case .wait(let operation) = bound {
+            if case .wait(let operation?) = bound {
                 // A wait for another fetch would take as long again.
                 if let stale = standIn(on: .timeout) { return serve(stale, detail: bound.detail) }
                 return lookAgainForNext(after: operation)
@@ -108,7 +115,11 @@ extension Transaction {
             if let stale = standIn(on: .overloaded) { return serve(stale, detail: bound.detail) }
         case .unavailable: break
         }
-        if !bound.isReportedOnce { context.notices.refused(request, at: bound.detail) }
+        switch bound {
+        // The operator was told of the limit itself.
+        case .memory: break
+        case .refusal, .wait: context.notices.refused(request, at: bound.detail)
+        }
         fail(.overloaded, detail: bound.detail)
     }
 

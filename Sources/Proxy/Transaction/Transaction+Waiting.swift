@@ -2,6 +2,7 @@ import Bytes
 import Coalescing
 import HTTPSemantics
 import Libevent
+import Routing
 import Storage
 import Telemetry
 import Upstream
@@ -21,15 +22,20 @@ extension Transaction {
         case .success: break
         case .failure(.released):
             context.metrics.add(.coalescing(.released))
-            lookAgainAsReleased()
+            sharingHistory.noteRelease()
+            lookAgain()
         case .failure(.failed(let error as NoMemory)):
-            noteContact(with: error.server, status: error.status)
+            contactedServer = error.server
+            provenance.originStatus = error.status
             fail(.overloaded, detail: Recorder.memoryFull)
         case .failure(.failed(let error)):
             let error = error as? UpstreamError ?? UpstreamError(.closed, detail: "\(error)")
-            noteFailure(error)
+            contactedServer = ContactedServer(address: error.server, duration: error.duration)
             if let stale = standIn(on: error.originFailure) { return respond(with: stale, insteadOf: nil) }
-            if ledFetch == nil, !request.route.policy.sharesErrors { return lookAgainAlone() }
+            if ledFetch == nil, !request.route.policy.sharesErrors {
+                sharingHistory.giveUp()
+                return lookAgain()
+            }
             fail(SyntheticResponse(error), detail: error.word, upstream: error)
         case .failure(.cancelled):
             // Fetches with waiters are cancelled only when the program ends.
@@ -47,33 +53,5 @@ extension Transaction {
         var provenance = provenance
         provenance.noteStandIn(stale, status: status, at: context.moment)
         respond(stale, length: stale.bodyLength, persists: client.settlePersistence(), provenance)
-    }
-
-    // MARK: Time limits
-
-    /// Until when the request waits for `operation`, in nanoseconds of the loop's clock: at most `wait-timeout`, if it
-    /// does not wait until the fetch ends (`.max`).
-    func endOfWait(for operation: FetchOperation) -> Int64 {
-        if waitsAsLong(as: operation) { return .max }
-        return context.loop.now + context.settings.coalescing.waitTimeout.nanoseconds
-    }
-
-    /// Whether the request waits until the fetch ends, which the upstream's timeouts ensure: the fetch has its slot,
-    /// and the request leads it, or has given up a wait before. A request gives up only one wait: so requests that gave
-    /// up together wait together, and the number of fetches follows from the time that passes, not from the number of
-    /// clients. If the second wait ended after another `wait-timeout`, all but a few would get 503 as soon as an origin
-    /// always takes a little longer.
-    func waitsAsLong(as operation: FetchOperation) -> Bool {
-        // The leader reads the state of the fetch itself: the operation may have its slot while the fetch has not begun
-        // yet on this loop.
-        if let ledFetch { return ledFetch.hasBegun }
-        return sharingHistory.hasWaited && operation.hasBegun
-    }
-
-    /// Gives up the wait: content that came before the fetch has a slot cannot be kept.
-    func contentFoundNoMemory() {
-        guard stopWaiting() else { return }
-        context.notices.overloaded(context.shared)
-        meets(.memory)
     }
 }

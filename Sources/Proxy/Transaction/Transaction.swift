@@ -2,6 +2,7 @@ import Bytes
 import Coalescing
 import HTTPSemantics
 import Libevent
+import Routing
 import Storage
 import Telemetry
 import Upstream
@@ -9,16 +10,13 @@ import Upstream
 /// One request that is not answered on the hot path, from look-up to the last byte of its response.
 ///
 /// Owned by its client connection, confined to its loop. Whether the request led or joined a fetch matters only while
-/// it waits: a leader waits as long as its fetch does, and its content goes through that fetch. Small content is read
-/// ahead: the request takes no slot, and reaches no origin, while its client sends it.
+/// it waits: a leader waits as long as its fetch does, and its content (`RequestContent`) goes through that fetch.
 ///
 /// This file looks the request up, and is the only one to change its state. `FetchSearch` finds the fetch that the
 /// request waits for. The extensions have the rules of each further step: from the fetch's result, or the end of the
 /// wait, to the next state (`Waiting`), from a response to the head that the client gets (`Responding`).
-/// `RequestContent` has the request's content.
 ///
 /// ```
-/// new ─content that may be small→ gathering ─complete, too large, no memory for it→ new, and looked up
 /// new ─look→ responding                       (stored; 503 or stale at a limit; 504 for `only-if-cached`)
 ///   │    └→ waiting ─response→ responding     (led, joined, alone)
 ///   │          ├─answer for this request alone→ responding (304 for a tag that only it has)
@@ -30,13 +28,14 @@ import Upstream
 ///   └─ responding ─sent→ over;  any ─leave→ over
 /// ```
 final class Transaction: WaitingRequest, FetchLeader {
-    enum State: Equatable { case new, gathering, waiting, responding(Status), over }
+    enum State: Equatable { case new, waiting, responding(Status), over }
 
-    private(set) var provenance = Provenance(.synthetic)
-    /// The fetch's result.
+    var provenance = Provenance(.synthetic)
+    /// The fetch's result, if the response is made of it.
     private(set) var fetched: FetchedResponse?
-    /// The server that the client's connection became a tunnel to, or that failed.
-    private(set) var contactedServer: ContactedServer?
+    /// The server that the client's connection became a tunnel to, that failed, or whose response the client does not
+    /// get.
+    var contactedServer: ContactedServer?
     /// The client: a reference cycle, broken when the client releases the transaction. An unowned reference would be
     /// retained at each use as well.
     let client: any TransactionClient
@@ -47,11 +46,12 @@ final class Transaction: WaitingRequest, FetchLeader {
     private(set) var group: WaiterGroup?
     // The small properties stand together: thousands of transactions may wait, and each cache line of them is a miss.
     private(set) var state = State.new
-    private(set) var sharingHistory = SharingHistory()
-    var content = RequestContent()
+    var sharingHistory = SharingHistory()
     /// Whether a response was stored when the request was forwarded: a stored response may be served at a limit or
     /// after a failure.
-    private(set) var hasStandIn = false
+    var hasStandIn = false
+    /// The request's content, if it has any, until the request leaves.
+    private(set) var content: RequestContent?
     /// The fetch that this request led, until it leaves.
     private(set) var ledFetch: Fetch?
 
@@ -71,16 +71,25 @@ final class Transaction: WaitingRequest, FetchLeader {
         state = .over
         leaveGroup()
         stopLeading()
-        content.forget()
+        content = nil
     }
 
     /// Detaches from the fetch that it led, which from now on calls the transaction no more and gets no content from
     /// it.
     private func stopLeading() {
-        ledFetch.take()?.forgetLeader()
+        ledFetch.take()?.leader = nil
     }
 
     // MARK: Looking up
+
+    /// Looks the request up, at once or when its content has been read ahead. The answer may be complete when this
+    /// returns.
+    func begin() {
+        guard request.hasContent else { return look() }
+        let content = RequestContent(of: self)
+        self.content = content
+        if !content.beginAhead() { look() }
+    }
 
     /// Looks the request up, and starts the outcome. The answer may be complete when this returns.
     func look() {
@@ -108,12 +117,6 @@ final class Transaction: WaitingRequest, FetchLeader {
         }
     }
 
-    /// Looks up again: the response that the request waited for is not for it.
-    func lookAgainAsReleased() {
-        sharingHistory.noteRelease()
-        lookAgain()
-    }
-
     /// Looks up again: the fetch that the request waited for has taken too long. No more requests join that fetch, so
     /// that all that gave it up, and all that come later, share the next one. The request does not wait for both: then
     /// two operations would have to call it back exactly once. A response of the first one that comes meanwhile is
@@ -125,13 +128,7 @@ final class Transaction: WaitingRequest, FetchLeader {
         lookAgain()
     }
 
-    /// Looks up again: the fetch that the request shared failed. Its next fetch is for it alone.
-    func lookAgainAlone() {
-        sharingHistory.giveUp()
-        lookAgain()
-    }
-
-    private func lookAgain() {
+    func lookAgain() {
         contactedServer = nil
         state = .new
         request = context.keyed(request)
@@ -147,21 +144,6 @@ final class Transaction: WaitingRequest, FetchLeader {
     }
 
     // MARK: State changes
-
-    /// Notes that the request's content is read ahead.
-    func beginGathering() {
-        state = .gathering
-        provenance.verdict = .pass
-    }
-
-    /// Notes that the request's content is no longer read ahead.
-    func endGathering() { state = .new }
-
-    /// Notes that the request is about to be forwarded by `plan`.
-    func noteAsking(by plan: FetchPlan) {
-        hasStandIn = plan.hasStandIn
-        provenance.noteAsking(for: plan.reason)
-    }
 
     /// Waits in `group` for the fetch that the request leads.
     func lead(in group: WaiterGroup, as role: Role) {
@@ -184,30 +166,13 @@ final class Transaction: WaitingRequest, FetchLeader {
         state = .waiting
         self.group = group
         provenance.operation = group.operation.number
-        group.add(self, until: endOfWait(for: group.operation))
+        let waitsAsLong = sharingHistory.waitsAsLong(as: group.operation, leading: ledFetch)
+        group.add(
+            self, until: waitsAsLong ? .max : context.now + context.settings.coalescing.waitTimeout.nanoseconds)
     }
 
-    /// Notes that the request is forwarded without a plan of its own: no response or note is stored under its key.
-    func noteMiss() { provenance.noteAsking(for: request.route.missReason) }
-
-    /// Notes that the origin failed.
-    func noteFailure(_ error: UpstreamError) {
-        contactedServer = ContactedServer(address: error.server, duration: error.duration)
-    }
-
-    /// Notes that the server sent a response that the client does not get.
-    func noteContact(with server: ContactedServer, status: Status?) {
-        contactedServer = server
-        provenance.originStatus = status
-    }
-
-    /// Notes why the response is cut off.
-    func noteHeldUpOthers() { provenance.detail = Recorder.heldUpOthers }
-
-    /// Notes that the response begins now, or that the connection becomes a tunnel.
-    /// - Parameters:
-    ///   - provenance: the provenance of the response.
-    ///   - fetched: the fetch's result, of which the response is made; `nil` if that is stored or synthetic.
+    /// The response begins now, or the connection becomes a tunnel.
+    /// - Parameter fetched: the fetch's result, of which the response is made; `nil` if that is stored or synthetic.
     func beginResponse(_ status: Status, _ provenance: Provenance, of fetched: FetchedResponse? = nil) {
         state = .responding(status)
         self.provenance = provenance
@@ -245,12 +210,14 @@ final class Transaction: WaitingRequest, FetchLeader {
 
     override func waitedTooLong() {
         // The fetch that the request waits for may have got its slot since.
-        guard let operation = group?.operation, !waitsAsLong(as: operation) else { return }
+        guard let operation = group?.operation, !sharingHistory.waitsAsLong(as: operation, leading: ledFetch) else {
+            return
+        }
         // Read before the request leaves. If it waits for a slot, another fetch would only stand further back in the
         // queue.
         let isAtWork = operation.hasBegun
         guard stopWaiting() else { return }
-        meets(isAtWork ? .wait(operation) : .slot)
+        meets(.wait(isAtWork ? operation : nil))
     }
 
     // MARK: Calls of the fetch that it led
@@ -265,9 +232,11 @@ final class Transaction: WaitingRequest, FetchLeader {
 
     var wasReleased: Bool { sharingHistory.wasReleased }
 
-    func fetch(_ fetch: Fetch, received interim: ByteSlice) { send(interim: interim) }
+    func takeContent() -> OutgoingContent? { content?.take() }
 
-    func fetch(_ fetch: Fetch, answers response: FetchedResponse) {
+    func fetchTakesContent() { content?.resume() }
+
+    func fetchAnswers(_ response: FetchedResponse) {
         guard let operation = group?.operation, stopWaiting() else { return }
         // Before the answer is sent: a request that comes after it must find a fetch that goes on for others, or none.
         operation.cancelIfUnattended()
@@ -275,7 +244,7 @@ final class Transaction: WaitingRequest, FetchLeader {
         respond(response)
     }
 
-    func fetch(_ fetch: Fetch, upgradedTo connection: UpstreamConnection, head: ByteBuffer) {
+    func fetchUpgraded(to connection: UpstreamConnection, head: ByteBuffer) {
         guard state == .waiting else { return connection.closeTunnel() }
         leaveGroup()
         var provenance = provenance

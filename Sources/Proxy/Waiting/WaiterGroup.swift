@@ -2,6 +2,7 @@ import Bytes
 import Coalescing
 import HTTPSemantics
 import Libevent
+import Routing
 
 /// The requests of one loop that wait for one fetch, or for a part of its response: also the single request of a fetch
 /// that no other request can join. For the fetch they are one waiter; the group decides which member is served, and
@@ -44,7 +45,7 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
         var waiting: WaitingRequest?
         /// Until when the member waits, in nanoseconds of the loop's clock; `.max`: until the fetch ends. Of two others
         /// the later one waits longer.
-        let due: Int64
+        var due: Int64
         /// How many of the interim responses the member was sent.
         var heard: UInt32 = 0
     }
@@ -57,13 +58,6 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
         case armed(Deadline)
         /// The end of a wait came, and there may still be waits that are over.
         case due
-
-        var isDue: Bool {
-            switch self {
-            case .due: true
-            case .stopped, .armed: false
-            }
-        }
     }
 
     let operation: FetchOperation
@@ -82,6 +76,8 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
     /// All members before this index have left or no longer wait.
     private var firstWaiting = 0
     private var clock = Clock.stopped
+    /// The end of the last member's wait that ends by time.
+    private var lastDue = Int64.min
     /// Whether the group waits for a turn of its own.
     private var isInLine = false
     /// The interim responses so far.
@@ -125,12 +121,8 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
         if let response { state = .served(.success(response)) }
     }
 
-    private var isGathering: Bool {
-        switch state {
-        case .gathering: true
-        case .served, .over: false
-        }
-    }
+    private var isGathering: Bool { if case .gathering = state { true } else { false } }
+    private var isDue: Bool { if case .due = clock { true } else { false } }
 
     // MARK: Joining and leaving
 
@@ -151,7 +143,11 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
         present += 1
         switch state {
         case .gathering:
-            if due != .max, case .stopped = clock { clock = .armed(context.deadlines.arm(self, at: due)) }
+            if due != .max {
+                if due < lastDue { shortenWaits(to: due) }
+                lastDue = due
+                if case .stopped = clock { clock = .armed(context.deadlines.arm(self, at: due)) }
+            }
             if !interims.isEmpty { lineUp() }
         case .served:
             context.turns.putSoon(waiting)
@@ -298,7 +294,7 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
     func turnCame() {
         isInLine = false
         var left = Turns.turn
-        if isGathering, clock.isDue { endWaits(atMost: &left) }
+        if isGathering, isDue { endWaits(atMost: &left) }
         // Members, even the last one, may leave while others are called.
         guard isGathering else { return }
         if interims.isEmpty { nextToTell = count }
@@ -306,7 +302,7 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
             if tell(nextToTell) { left -= 1 }
             nextToTell += 1
         }
-        if clock.isDue || nextToTell < count { lineUp() }
+        if isDue || nextToTell < count { lineUp() }
     }
 
     /// Sends a member the interim responses that it lacks.
@@ -331,6 +327,21 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
         clock = .due
         lineUp()
         return nil
+    }
+
+    /// A reload has shortened `wait-timeout`: no member waits longer than one that came after it.
+    private func shortenWaits(to due: Int64) {
+        if first.due != .max { first.due = min(first.due, due) }
+        others?.use { members in
+            for index in members.indices where members[index].due != .max {
+                members[index].due = min(members[index].due, due)
+            }
+        }
+        guard case .armed(let deadline) = clock else { return }
+        context.deadlines.cancel(deadline)
+        // The next turn sets the deadline to the time of the first member.
+        clock = .due
+        lineUp()
     }
 
     /// Tells the members whose time is over; after the last of them, sets the deadline to the next member's time.

@@ -1,4 +1,5 @@
 import Bytes
+import Libevent
 
 /// One request as a `WaiterGroup` sees it. A base class for the same reason as `DeadlineTarget`.
 class WaitingRequest: TurnTaker {

@@ -14,38 +14,15 @@ public struct AccessLogReport: Sendable, Equatable {
     public internal(set) var reopenFailure: Int32?
 }
 
-/// Collects the lines that were not written. The first loss is reported in the diagnostics log at once, later losses
-/// together, after an interval.
-///
-/// A disk stays full for hours, and the log is drained many times a second.
-public struct AccessLogLosses: Sendable {
-    /// The time between two notices.
-    public static let interval = Duration.seconds(10)
+extension AccessLogReport {
+    /// Whether lines were not written.
+    public var hasLosses: Bool { lost > 0 || dropped > 0 || failure != nil }
 
-    /// All losses since the last notice.
-    private var gathered = AccessLogReport()
-    private var told: ContinuousClock.Instant?
-
-    /// Begins without losses.
-    public init() {}
-
-    /// Whether there are losses that `take` will return later.
-    public var isSomethingUntold: Bool { gathered != AccessLogReport() }
-
-    /// Adds the losses of one drain.
-    public mutating func add(_ report: AccessLogReport) {
-        gathered.lost += report.lost
-        gathered.dropped += report.dropped
-        gathered.failure = report.failure ?? gathered.failure
-    }
-
-    /// The losses to report now, if any.
-    /// - Parameter isLast: there will be no later chance to report them.
-    public mutating func take(at now: ContinuousClock.Instant, isLast: Bool = false) -> AccessLogReport? {
-        guard isSomethingUntold, isLast || told.map({ now - $0 >= Self.interval }) ?? true else { return nil }
-        defer { gathered = AccessLogReport() }
-        told = now
-        return gathered
+    /// Adds the lines that were not written in another drain.
+    public mutating func addLosses(of other: AccessLogReport) {
+        lost += other.lost
+        dropped += other.dropped
+        failure = other.failure ?? failure
     }
 }
 

@@ -2,7 +2,7 @@ import Admin
 import ArgumentParser
 import Configuration
 import Libevent
-import Proxy
+import Routing
 import Upstream
 
 /// `coalesced demo`: runs the proxy in front of a deliberately slow origin, to show how it works.

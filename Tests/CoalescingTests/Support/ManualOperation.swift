@@ -1,35 +1,42 @@
 @testable import Coalescing
 
 /// An operation whose work is the test: it writes down what is asked of it and waits to be finished.
-class ManualOperation: CoalescibleOperation<Int> {
-    nonisolated let calls = Log<String>()
-    nonisolated let onExecute: (@Sendable (ManualOperation) -> Void)?
-    nonisolated let onLastLeave: (@Sendable () -> Void)?
+class ManualOperation: CoalescibleOperation<Int>, @unchecked Sendable {
+    private let name: String
+    let calls = Log<String>()
+    let onExecute: (@Sendable (ManualOperation) -> Void)?
+    let onLastLeave: (@Sendable () -> Void)?
 
-    nonisolated init(
+    init(
         _ identifier: String = "a", onExecute: (@Sendable (ManualOperation) -> Void)? = nil,
         onLastLeave: (@Sendable () -> Void)? = nil, home: (any CallbackQueue)? = nil
     ) {
         self.onLastLeave = onLastLeave
         self.onExecute = onExecute
-        super.init(identifier: identifier, home: home)
+        name = identifier
+        super.init(home: home)
     }
 
-    nonisolated override func execute() {
+    override var identifier: (any Hashable & Sendable)? { name }
+
+    override func execute() {
         calls.append("execute")
         onExecute?(self)
     }
 
-    nonisolated override func cancelWork() { calls.append("cancelWork") }
+    override func cancelWork() { calls.append("cancelWork") }
 
-    nonisolated override func lastWaiterLeft() {
+    override func lastWaiterLeft() {
         calls.append("lastWaiterLeft")
         onLastLeave?()
     }
 }
 
 /// The same identifier, another kind of work.
-final class OtherOperation: ManualOperation {}
+final class OtherOperation: ManualOperation, @unchecked Sendable {}
+
+/// Without an identifier of its own.
+final class NamelessOperation: CoalescibleOperation<Int>, @unchecked Sendable {}
 
 extension CoalescibleOperation.Joining {
     var token: WaiterToken? { if case .joined(let token, _) = self { token } else { nil } }

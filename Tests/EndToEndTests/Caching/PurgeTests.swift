@@ -241,6 +241,43 @@ import Testing
         }
     }
 
+    @Test func `sixty purges at once each get their own count, and nothing that they cover is served again`() throws {
+        try scenario { origin, proxy in
+            let gate = Gate()
+            origin.on("*") { [.answer(200, "Cache-Control: max-age=600", body: "\($0.number)")] }
+            origin.on("/0/slow") { request in
+                [
+                    .head(200, "Cache-Control: max-age=600", "Content-Length: 2"), .text("v"), .gate(gate),
+                    .text("\(request.number)"),
+                ]
+            }
+            let paths = (0..<41).flatMap { folder in (0..<3).map { "/\(folder)/\($0)" } }
+            for path in paths { try proxy.get(path) }
+            let slow = proxy.crowd(1, get: "/0/slow")
+            try eventually("it is under way") { slow.answers.allSatisfy { $0.body.length == 1 } }
+            // Of the first 38 folders each has a purge of its own. The others purge two folders, some of them both.
+            let lines = (0..<60).map { number in
+                number < 38
+                    ? "/\(number)/" : number % 3 == 0 ? "/38" : number % 3 == 1 ? "/39/" : "/38/\nprefix HOST/39/1"
+            }
+            let visitors = lines.map { line in
+                let lines = "prefix HOST\(line)".replacing("HOST", with: "http://\(proxy.host)")
+                return Visitor(request: Array(proxy.admin.request("POST", "/purge", body: lines).utf8), method: "POST")
+            }
+            let answers = Crowd(at: proxy.admin.endpoint, visitors).finished()
+            let counts = answers.map { Int($0.text.split(separator: " ").dropFirst().first ?? "") ?? -1 }
+            #expect(answers.allSatisfy { $0.status == 200 })
+            #expect(counts[..<38].allSatisfy { $0 == 3 }, "\(counts)")
+            // Each response is counted by at least one that covers it, and by none twice.
+            let shared = counts[38...]
+            #expect(shared.allSatisfy { (0...4).contains($0) } && shared.reduce(0, +) >= 6, "\(counts)")
+            gate.open()
+            #expect(slow.finished()[0].text == "v1")
+            #expect(try proxy.get("/0/slow").text == "v2")
+            for path in paths { #expect(try proxy.get(path).text == (path.hasPrefix("/40/") ? "1" : "2"), "\(path)") }
+        }
+    }
+
     @Test(arguments: ["--all", "http://a/b?c", "/img"]) func `an invalid prefix is refused`(_ argument: String)
         throws
     {

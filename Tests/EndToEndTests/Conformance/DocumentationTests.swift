@@ -3,8 +3,8 @@ import Testing
 /// Whoever uses a target reads its public declarations, and what stands above them.
 @Suite struct DocumentationTests {
     private static let targets = [
-        "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Storage", "Telemetry", "Upstream", "Proxy", "Admin",
-        "Configuration",
+        "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Storage", "Telemetry", "Upstream", "Routing", "Proxy",
+        "Admin", "Configuration",
     ]
 
     @Test(arguments: targets) func `every public declaration is documented`(_ target: String) {

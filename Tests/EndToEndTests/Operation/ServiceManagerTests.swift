@@ -190,6 +190,45 @@ import Testing
         #expect(final.compactMap { Int32($0) }.contains { exit == .code($0) }, "\(exit)")
     }
 
+    /// What `systemd-analyze` of this machine says about the units.
+    private static func analyze(_ words: [String]) throws -> Program.Run {
+        let folder = try System.makeTemporaryFolder()
+        // `verify` looks for the program where the unit says, and in the manual for its pages.
+        for unit in ["coalesced.service", "coalesced.socket"] {
+            let text = System.contents(of: "\(Repository.folder)/systemd/\(unit)")
+            try System.write(
+                text.replacing("/usr/bin/coalesced", with: try Program.path()), to: "\(folder)/\(unit)")
+        }
+        let program = try Program(
+            folder: folder, words.map { $0.replacing("@", with: folder) },
+            shell: "shift; exec systemd-analyze \"$@\"")
+        defer { program.stop() }
+        return try Program.Run(exit: program.exited(), output: program.output, errors: program.diagnostics)
+    }
+
+    private static let hasSystemd = System.isExecutable("/usr/bin/systemd-analyze")
+
+    @Test(.enabled(if: hasSystemd, "systemd-analyze is not installed"))
+    func `systemd finds nothing wrong with the units`() throws {
+        let told = try Self.analyze(["verify", "--man=no", "@/coalesced.service", "@/coalesced.socket"])
+        #expect(told.exit == .code(0) && told.everything.isEmpty, "\(told.everything)")
+    }
+
+    /// Out of 10, for a service with all privileges.
+    @Test(.enabled(if: hasSystemd, "systemd-analyze is not installed"))
+    func `systemd measures an exposure of at most 1_5`() throws {
+        let told = try Self.analyze(
+            ["security", "--offline=true", "--no-pager", "--threshold=15", "@/coalesced.service"])
+        #expect(told.exit == .code(0), "\(told.everything)")
+        #expect(told.output.contains("Overall exposure level for coalesced.service: 1."), "\(told.everything)")
+    }
+
+    @Test func `the package is of the version that the program says`() throws {
+        let version = try Program.run("--version").output.split(separator: " ").last.map { $0.prefix { $0 != "\n" } }
+        let changes = System.contents(of: "\(Repository.folder)/debian/changelog")
+        #expect(changes.hasPrefix("coalesced (\(version ?? "?")) "))
+    }
+
     /// Where somebody may mount something of his own: as root, or where users may be root of a namespace.
     private static let hidingProc = [
         "--user", "--map-root-user", "--mount", "sh", "-c", #"mount -t tmpfs none /proc && exec "$0" "$@""#,

@@ -25,12 +25,15 @@ import Testing
     }
 
     @Test(arguments: [false, true], ["1.1", "1.0"])
-    func `no POST is lost to an origin that closes idle connections after two seconds`(saysTime: Bool, version: String)
+    func `no POST is lost to an origin that closes idle connections after two seconds`(
+        statesTimeout: Bool, version: String
+    )
         throws
     {
         try scenario(.workers(1), .maxConcurrentFetches(1_000), Self.keepsAll) { origin, proxy in
             origin.closeIdleConnections(after: .seconds(2))
-            let fields = ["Content-Length: 2", "Connection: keep-alive"] + (saysTime ? ["Keep-Alive: timeout=2"] : [])
+            let fields =
+                ["Content-Length: 2", "Connection: keep-alive"] + (statesTimeout ? ["Keep-Alive: timeout=2"] : [])
             let answer = (["HTTP/\(version) 200 OK"] + fields + ["", "ok"]).joined(separator: "\r\n")
             // All of a round are asked at the same time, each on a connection of its own.
             origin.on("*") { _ in [.requestBody, .wait(.milliseconds(60)), .raw(answer)] }

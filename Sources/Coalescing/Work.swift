@@ -1,0 +1,206 @@
+/// Work that many callers share, as a type of your own: how it begins, and how it stops. It needs no superclass. What it
+/// stores, every thread may use; the compiler checks that, as for any `Sendable` type.
+///
+///     struct UserQuery: Work {
+///         let id: Int, database: Database
+///
+///         func begin(_ completion: Completion<User>) { database.read(id) { completion.finish($0) } }
+///         func stop() { database.forget(id) }
+///     }
+///
+/// The manager makes a `WorkOperation` of it. Callers with equal identifiers and the same type of work share one.
+public protocol Work<Value>: Sendable {
+    /// What the callers get.
+    associatedtype Value: Sendable
+
+    /// Begins the work and returns soon. Called once: on the stack of the caller that led if a slot is free, otherwise
+    /// in a task of that caller. So it runs with the task-local values of that caller, and so do the tasks that it
+    /// makes.
+    func begin(_ completion: Completion<Value>)
+
+    /// Stops the work that `begin` began. Called at most once, after `begin` has returned, on the thread that cancelled.
+    /// The work has ended by then: what it still says to its completion is ignored. By default nothing is done.
+    func stop()
+
+    /// The fate of the work when its last caller leaves: `.cancel` unless the type says otherwise.
+    var lastLeavePolicy: LastLeavePolicy { get }
+}
+
+extension Work {
+    public func stop() {}
+    public var lastLeavePolicy: LastLeavePolicy { .cancel }
+}
+
+/// The duty to end one piece of work, for whoever does it: a closure, a task, an object. Any thread. If the last
+/// reference goes without `finish`, the callers get `.abandoned`: they never wait for work that was forgotten.
+///
+/// (Work that stores its own completion forgets nothing: it and the completion keep each other.)
+public final class Completion<Value: Sendable>: Sendable {
+    @usableFromInline let operation: CoalescibleOperation<Value>
+
+    /// Takes on the duty for an operation of a subclass.
+    @inlinable
+    public init(_ operation: CoalescibleOperation<Value>) {
+        self.operation = operation
+    }
+
+    @inlinable
+    deinit {
+        if !operation.hasEnded { abandon() }
+    }
+
+    @usableFromInline
+    func abandon() { operation.finish(.failure(OperationError.abandoned)) }
+
+    /// Whether the outcome is decided. A long computation reads this to learn that it was cancelled.
+    @inlinable
+    public var hasEnded: Bool { operation.hasEnded }
+
+    /// Hands out a value that goes on growing: see `CoalescibleOperation.deliver(_:)`.
+    @discardableResult
+    @inlinable
+    public func deliver(_ value: Value) -> Bool { operation.deliver(value) }
+
+    /// Ends the work with its result: see `CoalescibleOperation.finish(_:)`.
+    @discardableResult
+    @inlinable
+    public func finish(_ result: Result<Value, any Error>) -> Bool { operation.finish(result) }
+
+    /// Ends work whose value was delivered: see `CoalescibleOperation.finish()`.
+    @discardableResult
+    @inlinable
+    public func finish() -> Bool { operation.finish() }
+}
+
+/// The operation that a manager makes of some `Work`.
+///
+/// It begins where its leader is: on the leader's stack, or in a task of the leader that waits for the slot, never on
+/// the stack of whoever frees the slot, since the task-local values there are not the leader's.
+public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unchecked Sendable {
+    /// `nil` if the work is a task, which is stopped itself.
+    @usableFromInline let stop: (@Sendable () -> Void)?
+    @usableFromInline let start = Protected(LedStart.entering)
+
+    @inlinable
+    init(_ policy: LastLeavePolicy, stop: (@Sendable () -> Void)?) {
+        self.stop = stop
+        super.init(lastLeavePolicy: policy)
+    }
+
+    public override func cancelWork() {
+        if let stop { stop() } else { start.withLock { $0.task }?.cancel() }
+    }
+
+    override func handOver() -> Bool {
+        let (isElsewhere, waiting) = start.withLock { $0.grant() }
+        waiting?.resume()
+        return isElsewhere
+    }
+
+    /// Begins the work here if it has its slot, otherwise in a task. Called once, by the caller that led, without a
+    /// lock.
+    /// - Parameter execute: begins the work; instead of the method, which cannot be specialized for `W`.
+    @inlinable
+    func lead<Doing: Sendable>(
+        _ doing: Doing, at gate: OperationGate, _ execute: @escaping @Sendable (WorkOperation, Doing) -> Void
+    ) {
+        if start.withLock({ $0.lead() }) {
+            begin(at: gate) { execute(self, doing) }
+        } else {
+            beginLater(at: gate) { execute(self, doing) }
+        }
+    }
+
+    @usableFromInline
+    func begin(at gate: OperationGate, _ execute: () -> Void) {
+        if begin(execute) { gate.releaseSlot(of: self) }
+    }
+
+    @usableFromInline
+    func beginLater(at gate: OperationGate, _ execute: @escaping @Sendable () -> Void) {
+        // What ends before it has a slot must not leave its task waiting.
+        whenEnded { [weak self] _ in _ = self?.handOver() }
+        Task {
+            await withCheckedContinuation { continuation in
+                if start.withLock({ $0.wait(continuation) }) { continuation.resume() }
+            }
+            begin(at: gate, execute)
+        }
+    }
+
+    /// Does `work` in a task of the leader. On this stack up to its first wait: to wake another thread costs more than
+    /// most work.
+    @inlinable
+    func run(_ work: @escaping @Sendable () async throws -> W.Value) {
+        let body: @Sendable () async -> Void = {
+            do {
+                self.finish(.success(try await work()))
+            } catch {
+                self.finish(.failure(error))
+            }
+        }
+        let task =
+            if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
+                Task.immediate(operation: body)
+            } else {
+                Task(operation: body)
+            }
+        if !hasEnded { start.withLock { $0 = .begun(task) } }
+    }
+}
+
+/// The type of work that an `async` closure is. It has no instances: the closure begins, and its task stops.
+@usableFromInline
+enum TaskWork<Value: Sendable>: Work {
+    @usableFromInline
+    func begin(_ completion: Completion<Value>) {}
+}
+
+/// Whether the work of a `WorkOperation` has its slot, and whether its leader knows.
+/// ```
+/// entering ─grant→ granted ─lead→ begun
+///    └─lead→ waiting ─grant→ begun
+/// ```
+/// *entering*: the leader is inside `enqueue`. *granted*: the slot came meanwhile, and the leader begins the work when it
+/// gets there. *waiting*: the leader's task waits for the slot, or will.
+@usableFromInline
+enum LedStart: Sendable {
+    case entering
+    case granted
+    case waiting(CheckedContinuation<Void, Never>?)
+    case begun(Task<Void, Never>?)
+
+    var task: Task<Void, Never>? { if case .begun(let task) = self { task } else { nil } }
+
+    /// - Returns: whether the work begins elsewhere, and the task that waits to begin it.
+    mutating func grant() -> (Bool, CheckedContinuation<Void, Never>?) {
+        switch self {
+        case .entering:
+            self = .granted
+            return (true, nil)
+        case .waiting(let continuation):
+            self = .begun(nil)
+            return (true, continuation)
+        case .granted, .begun:
+            return (false, nil)
+        }
+    }
+
+    /// - Returns: whether the leader begins the work now.
+    @usableFromInline
+    mutating func lead() -> Bool {
+        if case .granted = self {
+            self = .begun(nil)
+            return true
+        }
+        self = .waiting(nil)
+        return false
+    }
+
+    /// - Returns: whether the slot has come already.
+    mutating func wait(_ continuation: CheckedContinuation<Void, Never>) -> Bool {
+        guard case .waiting = self else { return true }
+        self = .waiting(continuation)
+        return false
+    }
+}

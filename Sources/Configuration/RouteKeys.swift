@@ -1,0 +1,107 @@
+import HTTPSemantics
+import Routing
+import Upstream
+import YAML
+
+/// The keys of one route.
+enum RouteKeys {
+    static let all: [Key<RouteSettings>] = [
+        Key(
+            "host", \.host, .optional(.host, "any"),
+            "The host it is for, without a port, or \"*.example.com\" for all names below that one, or any."),
+        Key(
+            "path", \.path, .absolutePath,
+            "What the path begins with, as it was sent: /static matches /static/a, not /statics, /x/../static or /%73tatic."
+        ),
+        Key("upstream", \.upstream, upstreamName, isRequired: true, "The name of an upstream."),
+        Key(
+            "cache", \.isCached, .optional(.flag, "default"),
+            """
+            Whether responses are stored. false alone does not keep clients apart: those that ask at the same moment still share a \
+            response that says nothing against it. coalesce: false ends that too.
+            """),
+        Key(
+            "coalesce", \.isCoalesced, .optional(.flag, "default"),
+            "Whether requests that come at the same moment share a fetch. false: each miss fetches for itself."),
+        Key(
+            "default-ttl", \.defaultLifetimes, .optional(.lifetimes, "default"),
+            "How long a response is fresh that gives neither a lifetime nor Last-Modified; also by status."),
+        Key(
+            "set-cookie", \.setCookie, .optional(.word, "default"),
+            "Whether a response with Set-Cookie may be stored and shared."),
+        Key(
+            "stale-while-revalidate", \.staleWhileRevalidate, .optional(.secondsUpToAYear, "default"),
+            "How long a stale response may be served while it is being refreshed, if the response does not say."),
+        Key(
+            "stale-if-error", \.staleIfError, .optional(.secondsUpToAYear, "default"),
+            "How long a stale response may be served when the origin fails, if the response does not say."),
+        Key(
+            "stale-if-unreachable", \.staleIfUnreachable, .optional(.secondsUpToAYear, "default"),
+            "How long a stale response may be served while no origin answers at all, unless the response forbids it."),
+        Key(
+            "share-across-cookies", \.sharesAcrossCookies, .optional(.flag, "default"),
+            "Whether a response without a lifetime goes to all who wait for it, whatever fields they sent."),
+        Key(
+            "pass-cookies", \.passCookies, .optional(.list(of: .cookiePattern), "default"),
+            "Cookies with which a request goes past the cache."),
+        Key(
+            "range-misses", \.rangeMisses, .optional(.word, "default"),
+            "What the origin is asked for when a client wants a range of something that is not stored."),
+        Key(
+            "request-directives", \.ignoredRequestDirectives, .optional(.requestDirectives, "default"),
+            "Whether a client's Cache-Control counts."),
+        Key(
+            "store-post-answers", \.storesPostAnswers, .flag,
+            "Whether an answer to POST that names a lifetime, and the target as its Content-Location, is stored for GET."
+        ),
+        Key(
+            "key", "What makes two requests the same, beyond method, scheme, host and path.",
+            [
+                Key(
+                    "query", \.key.query, .queryPolicy,
+                    "Which query parameters belong to the key; all are sent upstream. A name may end in *: utm_* is all that begin so."
+                ),
+                Key("sort-query", \.key.sortsQuery, .flag, "Parameters in another order are the same request."),
+                Key("headers", \.key.fields, .keyFields, "Request fields whose values belong to the key."),
+                Key(
+                    "cookies", \.key.cookies, .list(of: .cookieName, atMost: KeyPolicy.mostNames),
+                    "Cookies whose values belong to the key; if a name occurs more than once, all of its values."),
+            ]),
+    ]
+
+    /// The name of an upstream. It is looked up when the whole file has been read.
+    private static var upstreamName: ValueSyntax<String> {
+        let token = ValueSyntax<String>(.token)
+        return ValueSyntax(range: token.range, write: token.write) { node, name, reader in
+            let upstream = token.read(node, name, &reader)
+            if let upstream { reader.refer(toUpstream: upstream, at: node.position) }
+            return upstream
+        }
+    }
+
+    /// Shown in the shipped file, where the list is empty.
+    static let example = [
+        "An example with all keys; only `upstream` is needed:",
+        "routes:",
+        "  - host: www.example.com               # default: any",
+        "    path: /static/                      # default: /",
+        "    upstream: origin",
+        "    cache: false                        # default: as caching.enabled; alone, clients still share (see above)",
+        "    coalesce: false                     # default: as coalescing.enabled",
+        "    default-ttl: {200: 10m, 404: 1m}    # default: as caching.default-ttl",
+        "    set-cookie: never                   # default: as caching.set-cookie",
+        "    stale-while-revalidate: 1m          # default: as caching.stale-while-revalidate",
+        "    stale-if-error: 1h                  # default: as caching.stale-if-error",
+        "    stale-if-unreachable: 0s            # default: as caching.stale-if-unreachable",
+        "    share-across-cookies: true          # default: as coalescing.share-across-cookies",
+        "    pass-cookies: [sessionid]           # default: as caching.pass-cookies",
+        "    range-misses: part                  # default: as caching.range-misses",
+        "    request-directives: ignore          # default: as caching.request-directives",
+        "    store-post-answers: true            # default: false; for later GETs (see above)",
+        "    key:",
+        "      query: {drop: [gclid, utm_*]}     # default: all; also none, {keep: [page]}",
+        "      sort-query: true                  # default: false",
+        "      headers: [accept-language]        # default: []; at most 64",
+        "      cookies: [theme]                  # default: []; at most 64",
+    ]
+}

@@ -1,0 +1,45 @@
+import Routing
+
+/// One loop's share of the proxy: its listeners and clients, and the context of its requests and fetches. Confined to
+/// the loop's thread.
+final class Worker {
+    /// This worker's place among the workers.
+    let index: Int
+    let context: LoopContext
+    let clients: ClientConnections
+
+    init(index: Int, _ context: LoopContext) {
+        self.index = index
+        self.context = context
+        clients = ClientConnections(ofWorker: index, in: context)
+    }
+
+    /// - Parameter settings: the new settings, of which the worker makes a copy.
+    func apply(_ settings: LoopSettings) {
+        context.apply(settings)
+        clients.applySettings()
+    }
+
+    /// Accepts no more connections, closes each connection after its current request, and calls `whenEmpty` once none
+    /// is left.
+    /// - Parameter closingIdle: otherwise each idle connection waits for one more request.
+    func drain(closingIdle: Bool = true, whenEmpty: @escaping () -> Void) {
+        clients.stopPersisting()
+        clients.drain(closingIdle: closingIdle, whenEmpty: whenEmpty)
+    }
+
+    /// Counts the requests and tunnels that are about to be aborted.
+    func reportCutOff() {
+        context.recorder.isCuttingOff = true
+        clients.reportCutOff()
+    }
+
+    /// Ends every connection now.
+    func cut() {
+        // The loop may have been stopped before it ran the posted `reportCutOff`.
+        reportCutOff()
+        clients.cut()
+        context.pools.retire()
+        context.recorder.finish()
+    }
+}

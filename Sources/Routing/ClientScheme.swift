@@ -1,0 +1,46 @@
+import Bytes
+public import HTTPSemantics
+
+/// The scheme of the URL that the client requested (RFC 9110 §4.2): `https` if a proxy in front of this one terminated
+/// TLS. Part of the key, so that neither scheme gets a response that the origin made for the other.
+public enum ClientScheme: Sendable, CaseIterable {
+    case http, https
+
+    /// The scheme that a trusted proxy names in `X-Forwarded-Proto`; from other peers the field is ignored.
+    ///
+    /// Only the last member counts: the client may have written the members before it. Some proxies write `wss` for
+    /// https in a WebSocket request.
+    @inlinable
+    public init(of fields: FieldView, isFromTrustedProxy: Bool) {
+        self = isFromTrustedProxy && fields.present.contains(.xForwardedProto) ? Self.said(in: fields) : .http
+    }
+
+    @usableFromInline
+    static func said(in fields: FieldView) -> ClientScheme {
+        var isSecure = false
+        var members = ListIterator(fields, .xForwardedProto)
+        while let member = members.next() {
+            isSecure = member.isEqualIgnoringCase(to: "https") || member.isEqualIgnoringCase(to: "wss")
+        }
+        return isSecure ? .https : .http
+    }
+
+    /// In lower case.
+    public var name: StaticString {
+        switch self {
+        case .http: "http"
+        case .https: "https"
+        }
+    }
+
+    /// The port of a URL that names none.
+    public var defaultPort: UInt16 {
+        switch self {
+        case .http: 80
+        case .https: 443
+        }
+    }
+
+    /// Whether the client used TLS.
+    public var isSecure: Bool { self == .https }
+}

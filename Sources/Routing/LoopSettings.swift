@@ -1,0 +1,145 @@
+import Bytes
+public import HTTPSemantics
+public import Telemetry
+package import Upstream
+
+/// The settings in the form that a loop uses: names are resolved to objects, texts converted to bytes. Immutable; a
+/// reload makes a new object, and each loop then replaces its own.
+///
+/// Each loop has a copy, because it retains routes and texts with every request, and a reference count changed by
+/// several cores moves between their caches.
+public final class LoopSettings: Sendable {
+    /// What this object was made of.
+    package let settings: ProxySettings
+    /// The number of loads before this one: the same in all copies.
+    public let number: Int
+    /// In the order of the configuration.
+    public let origins: [Origin]
+    private let routes: [Route]
+    /// Finds a route; `nil` if there are few, which are searched from first to last.
+    private let table: RouteTable?
+    /// The route of requests that match no other: to the first upstream.
+    private let lastRoute: Route
+    /// How requests are forwarded.
+    public let requestForwarding: RequestForwarding
+    /// What is added to responses.
+    public let responseForwarding: ResponseForwarding
+    /// Writes `Proxy-Status`; `nil`: off.
+    public let proxyStatus: ProxyStatusWriter?
+    /// The timeouts of clients.
+    public let timeouts: ClientTimeouts
+    /// The limits of request heads.
+    public let headLimits: HeadLimits
+    /// The proxies that may name the client.
+    public let trustedProxies: TrustedProxies
+    /// The most requests on one connection.
+    public let mostRequests: Int
+    /// Finds requests that have passed this proxy before.
+    public let loopDetection: LoopDetection
+    private let hosts: [HostPattern]
+    /// Finds a host; `nil` if there are few, which are searched from first to last.
+    private let hostIndex: HostIndex?
+
+    /// - Parameters:
+    ///   - upstreams: at least one.
+    ///   - number: the number of loads before.
+    ///   - previous: origins with unchanged settings are taken over from it, with their fetches.
+    ///   - metrics: the loop's metrics, which have the upstreams already; unused ones if these settings serve no
+    ///     requests.
+    package init(
+        _ settings: ProxySettings, upstreams: [UpstreamSettings], number: Int = 0, previous: LoopSettings? = nil,
+        metrics: LoopMetrics = LoopMetrics()
+    ) {
+        precondition(!upstreams.isEmpty, "a proxy of nothing")
+        self.settings = settings
+        self.number = number
+        let former = Self.byName(previous?.origins ?? [])
+        let origins = upstreams.map { upstream in
+            if let same = former[upstream.name], same.settings == upstream { same } else { Origin(upstream) }
+        }
+        self.origins = origins
+        hosts = settings.hosts
+        hostIndex = settings.hosts.count > HostIndex.mostWalked ? HostIndex(settings.hosts) : nil
+        let name = ByteSlice(settings.forwarding.viaName ?? ForwardingSettings.programName)
+        loopDetection = LoopDetection(name: name)
+        let via = ByteBuffer(capacity: 64)
+        if settings.forwarding.viaName != nil { loopDetection.writeVia(received: .http11, to: via) }
+        requestForwarding = RequestForwarding(
+            via: settings.forwarding.viaName.map { ByteSlice($0) },
+            clientFields: settings.forwarding.sendsXForwarded ? .append : .off,
+            forwardsOddNames: settings.forwarding.sendsOddNames,
+            trustsProxies: !settings.clients.trustedProxies.isEmpty,
+            defaultHost: ByteSlice(upstreams[0].servers.first?.host ?? "localhost"))
+        responseForwarding = ResponseForwarding(
+            via: via.copied(), cacheStatus: settings.forwarding.sendsCacheStatus ? CacheStatusWriter(name: name) : nil)
+        proxyStatus = settings.forwarding.sendsProxyStatus ? ProxyStatusWriter(name: name) : nil
+        timeouts = ClientTimeouts(settings.clients, settings.coalescing)
+        headLimits = HeadLimits(settings.clients)
+        trustedProxies = TrustedProxies(settings.clients.trustedProxies)
+        mostRequests = settings.clients.maxRequestsPerConnection ?? .max
+        let named = Self.byName(origins)
+        let passCookies = CookiePatterns(settings.caching.passCookies)
+        let routes = settings.routes.compactMap { route in
+            named[route.upstream].map {
+                Route(route, origin: $0, settings, passCookies: passCookies, metrics)
+            }
+        }
+        self.routes = routes
+        table = routes.count > RouteTable.mostWalked ? RouteTable(routes.map { ($0.host, $0.path) }) : nil
+        lastRoute = Route(
+            RouteSettings(upstream: upstreams[0].name), origin: origins[0], settings, passCookies: passCookies, metrics)
+    }
+
+    private static func byName(_ origins: [Origin]) -> [String: Origin] {
+        Dictionary(origins.map { ($0.settings.name, $0) }) { first, _ in first }
+    }
+
+    /// A copy for one loop, in separate objects except the origins, whose fetches all loops share.
+    /// - Parameter metrics: the loop's metrics. They change to these upstreams.
+    public func copy(countingIn metrics: LoopMetrics) -> LoopSettings {
+        metrics.change(toUpstreams: origins.map(\.settings.name))
+        return LoopSettings(
+            settings, upstreams: origins.map(\.settings), number: number, previous: self, metrics: metrics)
+    }
+
+    /// Whether requests for `authority` are served at all (RFC 9110 §15.5.20).
+    public func serves(_ authority: Span<UInt8>) -> Bool {
+        guard !hosts.isEmpty else { return true }
+        let host = authority.hostPart
+        if let hostIndex { return hostIndex.contains(host) }
+        for served in hosts where served.matches(host) { return true }
+        return false
+    }
+
+    /// Whether there are trusted proxies.
+    public var trustsProxies: Bool { !settings.clients.trustedProxies.isEmpty }
+
+    /// The only route of requests; `nil` if it depends on host or path, or if only some hosts are served.
+    public var onlyRoute: Route? {
+        let first = routes.first ?? lastRoute
+        return hosts.isEmpty && first.takesAll ? first : nil
+    }
+
+    /// The first route that a request matches.
+    public func route(_ head: RequestHead, _ fields: FieldView) -> Route {
+        let first = routes.first ?? lastRoute
+        if first.takesAll { return first }
+        let host = fields.bytes.extracting(head.authority.range).hostPart
+        let path = fields.bytes.extracting(head.target.path.range)
+        if let table { return table.first(host: host, path: path).map { routes[$0] } ?? lastRoute }
+        for route in routes where route.matches(host: host, path: path) { return route }
+        return lastRoute
+    }
+}
+
+extension Span where Element == UInt8 {
+    /// The host of a valid authority, without the port (RFC 3986 §3.2).
+    var hostPart: Span<UInt8> {
+        @_lifetime(copy self)
+        get {
+            guard count > 0 else { return self }
+            if self[0] == UInt8(ascii: "["), let end = firstIndex(of: UInt8(ascii: "]")) { return extracting(0...end) }
+            return extracting(0..<(firstIndex(of: UInt8(ascii: ":")) ?? count))
+        }
+    }
+}

@@ -1,0 +1,124 @@
+public import Bytes
+public import HTTPSemantics
+public import Telemetry
+import Upstream
+
+/// The origin of requests for some hosts and paths, and the rules for these requests. Immutable.
+public final class Route: Sendable {
+    let host: HostPattern?
+    let path: ByteSlice
+    /// The origin of the requests.
+    public let origin: Origin
+    /// The metrics of the origin, of the loop that has this copy of the route.
+    public let upstreamMetrics: UpstreamMetrics
+    /// The `Host` sent to the origin; `nil`: the client's.
+    public let hostForOrigin: ByteSlice?
+    /// Whether responses are stored.
+    public let isCached: Bool
+    /// Whether requests share their fetches; else each miss fetches for itself. Separate from `isCached`: a response
+    /// that is not stored may be the same for all clients. Without coalescing, a stale response is refreshed once for
+    /// all clients nevertheless, and facts learnt from a response (it is private, or too large to keep) are remembered.
+    public let isCoalesced: Bool
+    /// The rules of storing, reusing and sharing.
+    public let policy: CachingPolicy
+    /// A request with one of these cookies bypasses the cache.
+    private let passCookies: CookiePatterns
+    /// `Cookie`, without which no request has such a cookie; empty if `passCookies` is.
+    private let passFields: FieldSet
+    /// A request with more ranges than this gets the whole representation (RFC 9110 §14.2).
+    public let maxRanges: Int
+    /// Whether a range of which no part is stored is requested as a range; otherwise the whole representation is
+    /// fetched, and the range served from it.
+    public let asksForParts: Bool
+    /// The parts of the cache key.
+    public let key: KeyPolicy
+    /// The fields that state an original URL, sender or method and are forwarded because they are part of `key`.
+    public let keyedForwarding: KeyedForwarding
+    /// Whether `key` consists of path and query as sent.
+    @usableFromInline let hasPlainKey: Bool
+    /// Whether every request matches this route.
+    let takesAll: Bool
+
+    /// - Parameter passCookies: the patterns of `proxy`, shared by all routes without patterns of their own.
+    init(
+        _ settings: RouteSettings, origin: Origin, _ proxy: ProxySettings, passCookies: CookiePatterns,
+        _ metrics: LoopMetrics
+    ) {
+        host = settings.host
+        path = ByteSlice(settings.path == "/" ? "" : settings.path)
+        self.origin = origin
+        upstreamMetrics = metrics.upstream(origin.settings.name)
+        hostForOrigin = origin.settings.host.map { ByteSlice($0) }
+        isCached = settings.isCached ?? proxy.caching.isEnabled
+        isCoalesced = settings.isCoalesced ?? proxy.coalescing.isEnabled
+        policy = CachingPolicy(for: settings, proxy)
+        self.passCookies = settings.passCookies.map { CookiePatterns($0) } ?? passCookies
+        passFields = self.passCookies.isEmpty ? [] : FieldSet(.cookie)
+        maxRanges = proxy.caching.maxRanges
+        asksForParts = maxRanges > 0 && (settings.rangeMisses ?? proxy.caching.rangeMisses) == .part
+        var key = settings.key
+        // Setting `query` makes a new index: each loop has its own, as it has its own route.
+        key.query = settings.key.query
+        key.countsAliases = proxy.forwarding.sendsOddNames
+        self.key = key
+        keyedForwarding = KeyedForwarding(key.fields)
+        hasPlainKey = key.isPlain
+        takesAll = host == nil && path.isEmpty
+    }
+
+    /// Whether a request bypasses the cache because of one of its cookies. Allocates nothing; costs one test of bits if
+    /// there are no such patterns or the request has no `Cookie`.
+    @inline(__always)
+    public func hasPassCookie(_ request: FieldView) -> Bool {
+        !request.present.isDisjoint(with: passFields) && passCookies.occur(in: request)
+    }
+
+    /// Whether every request is passed: no response is stored, and no fetch is shared.
+    public var passesAll: Bool { !isCached && !isCoalesced }
+
+    /// The `fwd` reason for a request whose URL has no stored response (RFC 9211 §2.2).
+    public var missReason: ForwardReason { isCached ? .uriMiss : .bypass }
+
+    /// Whether a request for `path` at `host` matches this route. `host` is without a port.
+    func matches(host: Span<UInt8>, path requested: Span<UInt8>) -> Bool {
+        if let only = self.host, !only.matches(host) { return false }
+        let path = path
+        let prefix = path.span
+        guard requested.count >= prefix.count, requested.extracting(0..<prefix.count).isEqual(to: prefix) else {
+            return false
+        }
+        // Match only whole segments: `/static` does not match `/statics`.
+        return requested.count == prefix.count || prefix.count == 0 || prefix[prefix.count - 1] == UInt8(ascii: "/")
+            || requested[prefix.count] == UInt8(ascii: "/")
+    }
+}
+
+extension RouteSettings {
+    /// Whether every request that matches `other` matches this one too (`Route.matches`).
+    package func covers(_ other: RouteSettings) -> Bool {
+        if let host, other.host.map(host.covers) != true { return false }
+        guard other.path.hasPrefix(path) else { return false }
+        return path.hasSuffix("/") || other.path == path || other.path.dropFirst(path.count).hasPrefix("/")
+    }
+}
+
+extension CachingPolicy {
+    /// The policy from the configuration, with the members that follow from other settings.
+    fileprivate init(for route: RouteSettings, _ proxy: ProxySettings) {
+        self = proxy.caching.policy
+        if let lifetimes = route.defaultLifetimes { defaultLifetimes = lifetimes }
+        if let rule = route.setCookie { setCookie = rule }
+        if let time = route.staleWhileRevalidate { staleWhileRevalidate = time }
+        if let time = route.staleIfError { staleIfError = time }
+        if let time = route.staleIfUnreachable { staleIfUnreachable = time }
+        if let shares = route.sharesAcrossCookies { sharesAcrossCookies = shares }
+        if let ignored = route.ignoredRequestDirectives { ignoredRequestDirectives = ignored }
+        storesResponses = route.isCached ?? proxy.caching.isEnabled
+        writesForwarded = proxy.forwarding.sendsXForwarded
+        writesVia = proxy.forwarding.viaName != nil
+        forwardsSenders = !proxy.clients.trustedProxies.isEmpty
+        keyedFields = route.key.fields
+        forwardsOddNames = proxy.forwarding.sendsOddNames
+        storesPostAnswers = route.storesPostAnswers
+    }
+}
