@@ -37,6 +37,8 @@ extension OperationQueueManager {
     /// `value(for:make:)` for a class of operations. Whether the operation goes on without waiters, its
     /// `lastLeavePolicy` decides. Once the caller has the value, it counts as a follower until the operation ends; to
     /// stop following a value that goes on growing, use `withValue`.
+    ///
+    /// - Throws: as `value(for:work:)`.
     @inlinable
     public nonisolated(nonsending) func value<Op: SharedOperation>(
         for identifier: Key, priority: OperationPriority = .normal, unless: () -> Op.Value? = { nil }, make: () -> Op

@@ -27,7 +27,9 @@ public protocol Work<Value>: Sendable {
 }
 
 extension Work {
+    /// Does nothing.
     public func stop() {}
+    /// `.cancel`: the work stops when its last caller leaves.
     public var lastLeavePolicy: LastLeavePolicy { .cancel }
 }
 

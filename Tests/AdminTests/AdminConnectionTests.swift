@@ -138,6 +138,7 @@ import Upstream
     }
 
     @Test func `a client that waits for a purge is told when the program ends`() {
+        run { loop.deadlines.count == 1 }
         send("POST /purge HTTP/1.1\r\nHost: localhost\r\nContent-Length: 3\r\n\r\nall")
         run { loop.deadlines.count == 0 }
         #expect(!hasEnded && received.isEmpty, "it waits")

@@ -1,7 +1,6 @@
 import Bytes
 import Coalescing
 import HTTPSemantics
-import Libevent
 import Routing
 import Storage
 import Telemetry
@@ -30,8 +29,7 @@ extension Fetch: ExchangeHandler {
 
     func exchange(_ exchange: Exchange, upgradedTo connection: UpstreamConnection, head: borrowing ReceivedHead) {
         let (head, leader) = (head.upgrade(), leader)
-        // The slot of the origin's limit is free again: the number of tunnels is bounded by that of the client
-        // connections.
+        // Frees the slot of the origin's limit: the number of client connections bounds the number of tunnels.
         end(.upgraded)
         if let leader { leader.fetchUpgraded(to: connection, head: head) } else { connection.closeTunnel() }
     }

@@ -14,7 +14,7 @@ import Upstream
 ///
 /// This file looks the request up, and is the only one to change its state. `FetchSearch` finds the fetch that the
 /// request waits for. The extensions have the rules of each further step: from the fetch's result, or the end of the
-/// wait, to the next state (`Waiting`), from a response to the head that the client gets (`Responding`).
+/// wait, to the next state, from a response to the head that the client gets (`Responding`).
 ///
 /// ```
 /// new ─look→ responding                       (stored; 503 or stale at a limit; 504 for `only-if-cached`)
@@ -253,5 +253,54 @@ final class Transaction: WaitingRequest, FetchLeader {
         beginResponse(.switchingProtocols, provenance)
         contactedServer = ContactedServer(address: connection.addressText, duration: nil)
         client.tunnel(to: connection, head: head)
+    }
+}
+
+/// The way from the fetch's result, or the end of the wait for it, to the answer or another look-up.
+extension Transaction {
+    /// Takes the fetch's result.
+    func take(_ result: Result<FetchedResponse, OperationError>) {
+        // A departed client is noticed when the proxy writes to it.
+        guard state == .waiting else { return }
+        if case .success(let fetched) = result {
+            if let stale = standIn(for: fetched) { return respond(with: stale, insteadOf: fetched.originStatus) }
+            return respond(fetched)
+        }
+        leaveGroup()
+        switch result {
+        case .success: break
+        case .failure(.released):
+            context.metrics.add(.coalescing(.released))
+            sharingHistory.noteRelease()
+            lookAgain()
+        case .failure(.failed(let error as NoMemory)):
+            contactedServer = error.server
+            provenance.originStatus = error.status
+            fail(.overloaded, detail: Recorder.memoryFull)
+        case .failure(.failed(let error)):
+            let error = error as? UpstreamError ?? UpstreamError(.closed, detail: "\(error)")
+            contactedServer = ContactedServer(address: error.server, duration: error.duration)
+            if let stale = standIn(on: error.originFailure) { return respond(with: stale, insteadOf: nil) }
+            if ledFetch == nil, !request.route.policy.sharesErrors {
+                sharingHistory.giveUp()
+                return lookAgain()
+            }
+            fail(SyntheticResponse(error), detail: error.word, upstream: error)
+        case .failure(.cancelled):
+            // Fetches with waiters are cancelled only when the program ends.
+            fail(SyntheticResponse(.serviceUnavailable, "The proxy is being shut down."), detail: Recorder.shutdown)
+        case .failure(.abandoned), .failure(.dependency):
+            fail(SyntheticResponse(.badGateway, "The request to the origin was abandoned."), detail: "abandoned")
+        }
+    }
+
+    /// No result will come: the fetch is cancelled, and its loop has ended.
+    func programEnds() { take(.failure(.cancelled)) }
+
+    private func respond(with stale: StoredResponse, insteadOf status: Status?) {
+        leaveGroup()
+        var provenance = provenance
+        provenance.noteStandIn(stale, status: status, at: context.moment)
+        respond(stale, length: stale.bodyLength, persists: client.settlePersistence(), provenance)
     }
 }
