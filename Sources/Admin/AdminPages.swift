@@ -38,6 +38,8 @@ final class AdminPages {
     private var program: ProgramHistory
     private let loop: EventLoop
     private let onPurge: (String) -> Void
+    /// Reloads, and gives the outcome to its argument; `nil` if this program does not reload.
+    var onReload: ((@escaping (ReloadOutcome) -> Void) -> Void)?
     /// The pages that are being collected. Requests for such a page get the same bytes, so that many scrapers at once
     /// cost one collection. A request that comes later gets a page of its own.
     private let collections = OperationQueueManager<CollectedPage>()
@@ -80,17 +82,24 @@ final class AdminPages {
             completion(AdminPage(status: .forbidden, text: "Purging is disabled: admin.purge is false.\n"))
         case "/purge" where method == .post:
             purge(content, completion)
-        case "/healthz", "/readyz", "/metrics", "/status", "/purge":
+        case "/reload" where !settings.allowsPurging:
+            completion(
+                AdminPage(status: .forbidden, text: "Reloading is disabled here: admin.purge is false; send SIGHUP.\n"))
+        case "/reload" where method == .post:
+            guard let onReload else { return completion(AdminPage(ReloadOutcome(.notNow, ["there is no file"]))) }
+            onReload { completion(AdminPage($0)) }
+        case "/healthz", "/readyz", "/metrics", "/status", "/purge", "/reload":
+            let changes = path == "/purge" || path == "/reload"
             var page = AdminPage(
-                status: .methodNotAllowed, text: "Use \(path == "/purge" ? "POST" : "GET") for this page.\n")
-            page.allowed = path == "/purge" ? "POST" : "GET, HEAD"
+                status: .methodNotAllowed, text: "Use \(changes ? "POST" : "GET") for this page.\n")
+            page.allowed = changes ? "POST" : "GET, HEAD"
             completion(page)
         default:
             completion(
                 AdminPage(
                     status: .notFound,
                     text:
-                        "Available: GET /healthz, /readyz, /metrics and /status, and POST /purge with URLs or prefixes, one per line, or 'all'.\n"
+                        "Available: GET /healthz, /readyz, /metrics and /status, POST /purge with URLs or prefixes, one per line, or 'all', and POST /reload.\n"
                 ))
         }
     }

@@ -22,6 +22,8 @@ package final class AdminServer {
     private let onConnectionLimit: () -> Void
     private var lastLimitReport: Int64?
     private var listener: Listener?
+    /// The socket, for the program that takes the place of this one; `nil` once closed.
+    package private(set) var socket: ListeningSocket?
     /// The oldest connection first.
     private var connections: [AdminConnection] = []
 
@@ -30,7 +32,7 @@ package final class AdminServer {
 
     /// Listens at `address`, on `loop`, which is the server's control loop.
     /// - Parameters:
-    ///   - inherited: sockets that listen already, one of which may listen at `address`.
+    ///   - inherited: sockets that listen already, of which that at `address` is taken.
     ///   - version: the program's version, for the pages.
     ///   - onRefusal: called with the reason, the first time that a request is refused because of its source.
     ///   - onConnectionLimit: called when another connection comes while `maxConnections` are open, at most once a
@@ -38,7 +40,7 @@ package final class AdminServer {
     ///   - onPurge: called with a line that says which URLs were purged, and how many responses.
     /// - Throws: if the listener cannot listen at `address`.
     package init(
-        at address: SocketAddress, _ settings: AdminSettings, from inherited: [InheritedListener],
+        at address: SocketAddress, _ settings: AdminSettings, from inherited: InheritedSockets,
         of server: ProxyServer, version: String, on loop: EventLoop,
         onRefusal: @escaping (String) -> Void, onConnectionLimit: @escaping () -> Void,
         onPurge: @escaping (String) -> Void
@@ -50,11 +52,17 @@ package final class AdminServer {
         var listening = Listener.Settings()
         listening.pathMode = settings.socketMode
         let accepting = Accepting()
-        let listener = try Listener(
-            address, from: inherited, on: loop, settings: listening, onFailure: { _ in },
+        let socket: ListeningSocket
+        if let passed = inherited.take(at: address, for: .admin).first {
+            socket = passed
+        } else {
+            socket = try ListeningSocket(address, listening)
+        }
+        listener = try Listener(
+            socket, on: loop, settings: listening, onFailure: { _ in },
             accept: { descriptor, _ in accepting.server?.accept(descriptor) })
-        self.listener = listener
-        self.address = listener.localAddress
+        self.socket = socket
+        self.address = socket.address
         accepting.server = self
     }
 
@@ -63,12 +71,25 @@ package final class AdminServer {
         weak var server: AdminServer?
     }
 
+    /// Sets what `POST /reload` does: it gives the outcome to its argument, on the loop.
+    package func onReload(_ reload: @escaping (@escaping (ReloadOutcome) -> Void) -> Void) { pages.onReload = reload }
+
     /// Notes for the pages that the settings were read again: they are in use now, or there was a mistake in them.
     package func reloaded(succeeded: Bool) { pages.reloaded(succeeded: succeeded) }
 
+    /// Accepts no connections until `resume`.
+    package func pause() { listener?.pause() }
+    package func resume() { listener?.resume() }
+
+    /// Accepts no more connections; those that are open get their response.
+    package func stopAccepting() {
+        listener = nil
+        socket = nil
+    }
+
     /// Stops accepting, answers the requests that wait, and ends the open connections.
     package func close() {
-        listener = nil
+        stopAccepting()
         pages.end()
         for connection in connections { connection.end() }
     }

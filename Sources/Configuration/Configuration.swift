@@ -1,13 +1,14 @@
-/// Turns the text of a configuration file into settings.
+/// Turns the text of a configuration file, environment variables and flags into settings.
 package enum Configuration {
     /// Reads `text`, a YAML document. A key that is not in the text keeps its default. No I/O.
     /// - Parameters:
     ///   - path: the file's name, for the mistakes.
-    ///   - flags: the flags that override the file.
+    ///   - variables: override the file.
+    ///   - flags: override the file and the variables.
     /// - Returns: the settings, or all mistakes in the order of the file.
-    package static func load(text: String, path: String, overriddenBy flags: Overrides = Overrides()) -> Result<
-        Settings, Mistakes
-    > {
+    package static func load(
+        text: String, path: String, variables: Variables = Variables(), overriddenBy flags: Overrides = Overrides()
+    ) -> Result<Settings, Mistakes> {
         if let message = encodingMistake(in: text) {
             return .failure(
                 Mistakes(all: [Mistake(path: path, position: Position(line: 1, column: 1), message: message)]))
@@ -33,6 +34,7 @@ package enum Configuration {
         // Checked before the flags apply: a flag for less memory is not a mistake of the file. It only lowers the size
         // up to which responses are stored.
         reader.checkStorage(of: settings, in: document.root)
+        let (wrong, unknown) = variables.apply(to: &settings)
         settings = settings.overridden(by: flags)
         reader.checkUpstreams(of: settings, in: document.root)
         reader.checkRoutes(of: settings, in: document.root)
@@ -40,11 +42,20 @@ package enum Configuration {
         reader.checkListeners(of: settings, in: document.root)
         reader.checkServers(of: settings, in: document.root)
         reader.checkAccessLog(of: settings, in: document.root, besides: path)
-        guard !reader.notes.isEmpty else {
-            settings.warnings = mistakes(reader.warnings, in: path)
-            return .success(settings)
-        }
-        return .failure(Mistakes(all: mistakes(reader.notes, in: path)))
+        let all = mistakes(reader.notes, in: path) + wrong
+        guard all.isEmpty else { return .failure(Mistakes(all: all)) }
+        settings.warnings = mistakes(reader.warnings, in: path) + unknown
+        return .success(settings)
+    }
+
+    /// The settings without a file.
+    package static func withoutFile(variables: Variables, overriddenBy flags: Overrides) -> Result<Settings, Mistakes> {
+        var settings = Settings.withoutFile
+        let (wrong, unknown) = variables.apply(to: &settings)
+        guard wrong.isEmpty else { return .failure(Mistakes(all: wrong)) }
+        settings = settings.overridden(by: flags)
+        settings.warnings = unknown
+        return .success(settings)
     }
 
     /// The notes as mistakes, in the order of the file.
@@ -61,7 +72,7 @@ package enum Configuration {
     }
 
     /// Removes the byte order mark. It is not part of the text, and editors count no column for it, unlike the parser.
-    private static func withoutMark(_ text: String) -> String {
+    static func withoutMark(_ text: String) -> String {
         guard text.unicodeScalars.first == "\u{FEFF}" else { return text }
         return String(text.unicodeScalars.dropFirst())
     }

@@ -18,6 +18,8 @@ struct Key<Root>: Sendable {
     let example: [String]
     let read: @Sendable (Node, inout Root, inout Reader) -> Void
     let write: @Sendable (Root) -> [String]
+    /// Sets the value from the text of an environment variable; `nil` for groups, and for values that do not fit there.
+    let set: (@Sendable (String, inout Root) throws(ValueMistake) -> Void)?
 
     init<Value: Sendable>(
         _ name: String, _ path: any WritableKeyPath<Root, Value> & Sendable, _ syntax: ValueSyntax<Value>,
@@ -34,6 +36,11 @@ struct Key<Root>: Sendable {
             if let value = syntax.read(node, name, &reader) { root[keyPath: path] = value }
         }
         write = { syntax.write($0[keyPath: path]) }
+        guard let parse = syntax.parse else {
+            set = nil
+            return
+        }
+        set = { (text: String, root: inout Root) throws(ValueMistake) in root[keyPath: path] = try parse(text) }
     }
 
     init<Value: Sendable>(
@@ -54,6 +61,7 @@ struct Key<Root>: Sendable {
         example = []
         read = { node, root, reader in reader.read(node, as: keys, into: &root, called: "`\(name)`") }
         write = { DefaultFile.lines(of: keys, in: $0) }
+        set = nil
     }
 
     private static func doc(_ text: String, _ isReadAtStart: Bool) -> String {

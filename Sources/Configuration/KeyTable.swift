@@ -18,8 +18,11 @@ enum KeyTable {
             line for each connection to an origin that is opened or closed, and says why it is closed.
             """),
         Key(
-            "listen", \.proxy.listeners, .list(of: .address, atLeast: 1), isReadAtStart: true,
-            "Addresses to listen on: address:port or unix:/path. Port 0 picks a free port."),
+            "listen", \.proxy.listeners, .list(of: .address, atLeast: 1),
+            """
+            Addresses to listen on: address:port or unix:/path. Port 0 picks a free port. A reload adds and removes \
+            listeners; connections that are open stay.
+            """),
         Key(
             "socket-mode", \.proxy.socketMode, .optional(.permissions, "umask"), isReadAtStart: true,
             """
@@ -56,6 +59,12 @@ enum KeyTable {
             How long requests in progress may take to finish after SIGTERM and drain-delay before they are cut \
             off.
             """),
+        Key(
+            "upgrade-timeout", \.upgradeTimeout, .duration(.milliseconds(100) ... .seconds(3600)),
+            """
+            How long the new program may take, after SIGUSR2, until it accepts clients; then it is ended, and the \
+            old one goes on.
+            """),
         Key("clients", "Limits for client connections and requests.", ClientKeys.clients),
         Key(
             "forwarding", "What is added to forwarded messages, and which request fields are forwarded.",
@@ -83,7 +92,9 @@ enum KeyTable {
             answer to POST that states a lifetime and whose Content-Location is the URL itself is stored and \
             answers later GETs.
             """),
-        Key("admin", isReadAtStart: true, "Listener for /healthz, /readyz, /metrics, /status and /purge.", admin),
+        Key(
+            "admin", isReadAtStart: true, "Listener for /healthz, /readyz, /metrics, /status, /purge and /reload.",
+            admin),
         Key(
             "access-log", isReadAtStart: true, "One line per request; docs/observability.md describes the fields.",
             accessLog),
@@ -281,14 +292,14 @@ enum KeyTable {
         Key(
             "address", \.admin.address, .adminAddress,
             """
-            address:port, unix:/path, or off. There is no authentication: anyone who can connect may purge (only \
+            address:port, unix:/path, or off. There is no authentication: anyone who can connect may purge and reload (only \
             requests from web pages in browsers are refused). On a loopback address, only requests whose Host is \
             an IP address or localhost are answered, except for /healthz and /readyz.
             """),
         Key("socket-mode", \.admin.socketMode, .permissions, "Permissions of the admin Unix socket."),
         Key(
             "purge", \.admin.allowsPurging, .flag,
-            "Serve POST /purge. false: the admin listener is read-only."),
+            "Serve POST /purge and POST /reload. false: the admin listener is read-only."),
     ]
 
     private static let accessLog: [Key<Settings>] = [

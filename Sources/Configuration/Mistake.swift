@@ -14,22 +14,25 @@ package struct Position: Hashable, Comparable, Sendable {
     }
 }
 
-/// A mistake in a configuration file: its place, its description and the advice.
+/// A mistake in a configuration file or in an environment variable: its place, its description and the advice.
 package struct Mistake: Error, Equatable, Sendable, CustomStringConvertible {
-    /// The file's name, as the operator gave it.
+    /// The file's name, as the operator gave it, or the name of the variable.
     package var path: String
-    package var position: Position
+    /// `nil` for a variable.
+    package var position: Position?
     package var message: String
 
-    package init(path: String, position: Position, message: String) {
+    package init(path: String, position: Position?, message: String) {
         self.path = path
         self.position = position
         self.message = message
     }
 
     /// As `description`, in the form of a compiler's warning.
-    package var warning: String { "\(path):\(position.line):\(position.column): warning: \(message)" }
+    package var warning: String { "\(place): warning: \(message)" }
 
     /// `file:line:column: message`, which editors and CI systems recognise.
-    package var description: String { "\(path):\(position.line):\(position.column): \(message)" }
+    package var description: String { "\(place): \(message)" }
+
+    private var place: String { position.map { "\(path):\($0.line):\($0.column)" } ?? path }
 }

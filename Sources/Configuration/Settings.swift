@@ -9,6 +9,9 @@ package import Upstream
 package struct Settings: Sendable, Equatable {
     /// The lowest level that the diagnostics log shows.
     package var logLevel = LogLevel.info
+    /// How long the program that takes the place of this one may take until it accepts clients: longer than reading the
+    /// largest file and starting the workers take on a busy machine.
+    package var upgradeTimeout: Duration = .seconds(30)
     package var proxy = ProxySettings()
     package var storage = StorageSettings()
     /// At least one; their names differ.

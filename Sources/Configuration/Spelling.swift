@@ -7,10 +7,16 @@ package enum Spelling {
 
     /// `text` for a message: shortened, and with control characters escaped, since a terminal may execute them.
     package static func shown(_ text: String) -> String {
+        let text = masked(text)
         let shown = text.prefix(longest).unicodeScalars.reduce(into: "") { shown, scalar in
             shown += scalar.properties.generalCategory == .control ? scalar.escaped(asASCII: true) : String(scalar)
         }
         return text.count > longest ? shown + "…" : shown
+    }
+
+    /// `text` with `***` in place of the user name and password of a URL (RFC 3986 §3.2.1).
+    package static func masked(_ text: String) -> String {
+        text.replacing(#/://[^/?#\s]*@/#, with: "://***@")
     }
 
     /// The candidate with the fewest changed letters, if they are few for the length of `word`. Otherwise the only

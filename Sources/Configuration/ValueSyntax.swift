@@ -10,20 +10,27 @@ struct ValueSyntax<Value: Sendable>: Sendable {
     let read: @Sendable (Node, _ name: String, inout Reader) -> Value?
     /// A single line is written after its key, several lines below it.
     let write: @Sendable (Value) -> [String]
+    /// Reads the text of an environment variable; `nil` if the value takes more than one line.
+    let parse: (@Sendable (String) throws(ValueMistake) -> Value)?
 
     init(
         range: String? = nil,
         write: @escaping @Sendable (Value) -> [String],
+        parse: (@Sendable (String) throws(ValueMistake) -> Value)? = nil,
         read: @escaping @Sendable (Node, _ name: String, inout Reader) -> Value?
     ) {
         self.range = range
         self.read = read
         self.write = write
+        self.parse = parse
     }
 
     /// A single value.
     init(_ scalar: ScalarSyntax<Value>) {
-        self.init(range: scalar.range, write: { [scalar.write($0)] }) { node, name, reader in
+        self.init(
+            range: scalar.range, write: { [quoted(scalar.write($0))] },
+            parse: { text throws(ValueMistake) in try scalar.value(of: text) }
+        ) { node, name, reader in
             if case .scalar = node, let advice = reader.indicatorAdvice(for: node) {
                 reader.note(node.position, advice)
                 return nil
@@ -58,7 +65,26 @@ extension ValueSyntax {
         return ValueSyntax(
             range: scalar.range,
             write: { values in
-                values.isEmpty ? ["[]"] : ["[\(values.map(scalar.write).joined(separator: ", "))]"]
+                ["[\(values.map { quoted(scalar.write($0)) }.joined(separator: ", "))]"]
+            },
+            parse: { text throws(ValueMistake) in
+                let words = text.isEmpty ? [] : text.split(separator: ",", omittingEmptySubsequences: false)
+                guard words.count >= minimum else {
+                    throw ValueMistake(description: "empty; give at least \(minimum), separated by commas")
+                }
+                guard words.count <= maximum else {
+                    throw ValueMistake(description: "\(words.count) entries; give at most \(maximum)")
+                }
+                var values: [Element] = []
+                for word in words {
+                    let value = try scalar.value(of: String(word.trimmingSpaces))
+                    guard !values.contains(value) else {
+                        throw ValueMistake(
+                            description: "`\(Spelling.shown(scalar.write(value)))` is there twice; remove one of them")
+                    }
+                    values.append(value)
+                }
+                return values
             }
         ) { node, name, reader in
             let nodes = node.elements
@@ -154,7 +180,8 @@ extension ValueSyntax<DefaultLifetimes> {
                 let other = scalar.write(lifetimes.other)
                 let named = lifetimes.named.map { "\($0.status.code): \(scalar.write($0.duration))" }
                 return [named.isEmpty ? other : "{\((named + ["\(others): \(other)"]).joined(separator: ", "))}"]
-            }
+            },
+            parse: { text throws(ValueMistake) in DefaultLifetimes(other: try scalar.value(of: text)) }
         ) { node, name, reader in
             guard case .mapping(let mapping) = node else {
                 return single.read(node, name, &reader).map { DefaultLifetimes(other: $0) }
@@ -248,5 +275,22 @@ extension ValueSyntax<KeyPolicy.Query> {
             reader.note(node.position, "`\(name)` is `all`, `none`, `{keep: [a, b]}` or `{drop: [c]}`")
             return nil
         }
+    }
+}
+
+/// `text` as a scalar of YAML, in quotes if it would mean something else without them, also within a list in brackets.
+private func quoted(_ text: String) -> String {
+    let isPlain =
+        !text.isEmpty && !"*&!%@`\"'#?|>-{}[],: ".contains(text.first ?? " ") && text.last != " " && text.last != ":"
+        && !text.contains { ",[]{}".contains($0) } && !text.contains(": ") && !text.contains(" #")
+        && !["~", "null"].contains(text)
+    return isPlain
+        ? text : "\"\(text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\""))\""
+}
+
+extension Substring {
+    fileprivate var trimmingSpaces: Substring {
+        let start = drop { $0 == " " }
+        return start.lastIndex { $0 != " " }.map { start[...$0] } ?? ""
     }
 }

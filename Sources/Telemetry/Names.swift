@@ -18,7 +18,7 @@ extension StoreOutcome: PublicName {}
 extension Method {
     /// The methods that the metrics tell apart (RFC 9110 §9.3). All others count as `.other`, so that a client cannot
     /// invent new label values.
-    static let counted: [Method] = [.get, .head, .options, .post, .put, .patch, .delete, .other]
+    public static let counted: [Method] = [.get, .head, .options, .post, .put, .patch, .delete, .other]
 
     /// The index in `counted`.
     @inlinable var countedPosition: Int { min(Int(rawValue), 7) }

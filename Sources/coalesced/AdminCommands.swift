@@ -31,7 +31,8 @@ struct AdminOption: ParsableArguments {
         }
     }
 
-    func client() throws -> AdminClient {
+    /// - Parameter missing: the exit code if there is no admin listener.
+    func client(orElse missing: ExitCode = ExitStatus.configuration) throws -> AdminClient {
         if let admin { return AdminClient(address: admin) }
         let source = ConfigurationSource(path: file.config)
         do throws(ConfigurationSource.Failure) {
@@ -44,7 +45,7 @@ struct AdminOption: ParsableArguments {
         }
         System.writeError(
             "the address of the admin listener is unknown: give --admin, or set admin.address in \(source.readPath)\n")
-        throw ExitStatus.configuration
+        throw missing
     }
 
     /// Sends a request. Any status other than 200 ends the command.
@@ -52,12 +53,25 @@ struct AdminOption: ParsableArguments {
         _ method: String, _ path: String, body: String = "", patience: Duration = AdminClient.patience
     ) throws -> String {
         let client = try client()
+        let reply = try ask(client, method, path, body: body, patience: patience)
+        guard reply.status == 200 else { throw refused(reply, by: client) }
+        return reply.body
+    }
+
+    /// Reports a reply that the command has no use for, and returns the exit code.
+    func refused(_ reply: AdminClient.Reply, by client: AdminClient) -> ExitCode {
+        System.writeError(
+            "coalesced at \(client.address) answered \(reply.status): \(reply.body)\(reply.body.hasSuffix("\n") ? "" : "\n")"
+        )
+        return ExitStatus.unavailable
+    }
+
+    /// Sends a request, and returns the reply whatever its status.
+    func ask(
+        _ client: AdminClient, _ method: String, _ path: String, body: String = "", patience: Duration
+    ) throws -> AdminClient.Reply {
         do throws(AdminClient.Failure) {
-            let reply = try client.send(method, path, body: body, patience: patience)
-            if reply.status == 200 { return reply.body }
-            System.writeError(
-                "coalesced at \(client.address) answered \(reply.status): \(reply.body)\(reply.body.hasSuffix("\n") ? "" : "\n")"
-            )
+            return try client.send(method, path, body: body, patience: patience)
         } catch {
             if case .system(let failure) = error, failure.isForbidden {
                 System.writeError("not allowed to connect to \(client.address): \(failure)\n")
@@ -137,6 +151,36 @@ struct Purge: ParsableCommand {
                 ? "'*' is not a wildcard; use --prefix to purge everything below a URL\n"
                 : "nothing matched. Give URLs as clients request them: with the host they use, and with the port unless it is the scheme's default\n"
         )
+    }
+}
+
+/// `coalesced reload`
+struct Reload: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Make a running proxy read its configuration file again, and wait for the outcome.",
+        discussion: """
+            As SIGHUP does, but the command prints each mistake and exits 78 if there is one; the settings in use stay \
+            then. It exits 0 when all workers use the new settings, after what it prints about keys that take effect \
+            after a restart only.
+            """
+    )
+
+    /// How long a reload may take: names need not be resolved, but each worker must have had its turn.
+    private static let patience: Duration = .seconds(60)
+
+    @OptionGroup var admin: AdminOption
+
+    func run() throws {
+        // Not 78: the file has no mistake, and a signal would reach the proxy.
+        let client = try admin.client(orElse: ExitStatus.unavailable)
+        let reply = try admin.ask(client, "POST", "/reload", patience: Self.patience)
+        switch reply.status {
+        case 200: try output(reply.body)
+        case 422:
+            System.writeError(reply.body)
+            throw ExitStatus.configuration
+        default: throw admin.refused(reply, by: client)
+        }
     }
 }
 

@@ -7,11 +7,15 @@ struct Check: ParsableCommand {
         abstract: "Check a configuration file and report every mistake.",
         discussion: """
             Prints `file:line:column: message` for each mistake and exits 78, or prints `ok` and exits 0. \
-            What is no mistake but perhaps not meant, such as an upstream that no route uses, is a `warning`.
+            What is no mistake but perhaps not meant, such as an upstream that no route uses, is a `warning`. With \
+            --print it prints the settings that `serve` would use with the same file, variables and flags, and where \
+            each comes from.
             """
     )
 
     @OptionGroup var file: FileOption
+    @OptionGroup var flags: SettingFlags
+    @Flag(help: "Print the settings, each with the line, variable or flag that it comes from.") var print = false
     @Argument(
         help: ArgumentHelp("The file to check; same as --config.", valueName: "file"), completion: .file(),
         transform: FileOption.path(of:))
@@ -24,14 +28,17 @@ struct Check: ParsableCommand {
     }
 
     func run() throws {
-        var source = ConfigurationSource(path: path ?? file.config)
-        // For `check`, unlike `serve`, a missing default file is a mistake.
-        source.path = source.readPath
+        var source = ConfigurationSource(path: path ?? file.config, flags: flags.overrides)
+        // A file that is to be checked must be there; to `serve`, a missing default file means the defaults.
+        if !print { source.path = source.readPath }
+        let reading: ConfigurationSource.Reading
         do throws(ConfigurationSource.Failure) {
-            for warning in try source.load().warnings { System.writeError("\(warning.warning)\n") }
+            reading = try source.read(mayWait: true)
         } catch {
             throw error.report()
         }
-        try output("\(source.readPath): ok\n")
+        for warning in reading.settings.warnings { System.writeError("\(warning.warning)\n") }
+        guard print else { return try output("\(source.readPath): ok\n") }
+        try output(Configuration.printout(reading.settings, from: reading.sources).map { $0 + "\n" }.joined())
     }
 }

@@ -1,8 +1,8 @@
 import ArgumentParser
 import Configuration
 
-/// The source of the settings: a file, if there is one, and the flags that override it. Read at the start and at each
-/// reload.
+/// The source of the settings: a file, if there is one, the environment variables that override it, and the flags that
+/// override both. Read at the start and at each reload.
 struct ConfigurationSource {
     /// The file that is read if `--config` names none and this one exists.
     static let defaultPath = "/etc/coalesced/coalesced.yaml"
@@ -37,28 +37,45 @@ struct ConfigurationSource {
         }
     }
 
+    /// The settings, and where they are from.
+    struct Reading {
+        let settings: Settings
+        /// The file's path and text; `nil` if there is no file, and none was named.
+        let file: (path: String, text: String)?
+        let sources: Sources
+    }
+
     /// The path given with `--config`; `nil` for the default file, if it exists.
     var path: String?
     var flags = Overrides()
+    private let variables = Variables(System.environment(withPrefix: Variables.prefix))
 
     /// - Parameter mayWait: whether to wait for the writer of a pipe (`<(envsubst …)`, `/dev/stdin`). A reload must not
     ///   wait, since all signals would wait with it.
     func load(mayWait: Bool = true) throws(Failure) -> Settings { try read(mayWait: mayWait).settings }
 
-    /// Reads the settings and the path of the file; the path is `nil` if there is no file, and none was named.
-    func read(mayWait: Bool) throws(Failure) -> (settings: Settings, path: String?) {
+    func read(mayWait: Bool) throws(Failure) -> Reading {
         // A mistake in the flags that no file can correct.
         if !flags.listeners.isEmpty, flags.admin != nil, let mistake = Settings().overridden(by: flags).listenerMistake
         {
             throw .usage(mistake)
         }
         guard let text = try text(mayWait: mayWait) else {
-            let settings = Settings.withoutFile.overridden(by: flags)
+            let settings = try settings(of: Configuration.withoutFile(variables: variables, overriddenBy: flags))
             if let mistake = settings.listenerMistake ?? settings.serverMistake?.message { throw .usage(mistake) }
-            return (settings, nil)
+            return Reading(
+                settings: settings, file: nil, sources: Sources(file: nil, variables: variables, flags: flags))
         }
-        switch Configuration.load(text: text, path: readPath, overriddenBy: flags) {
-        case .success(let settings): return (settings, readPath)
+        let settings = try settings(
+            of: Configuration.load(text: text, path: readPath, variables: variables, overriddenBy: flags))
+        let file = (path: readPath, text: text)
+        return Reading(
+            settings: settings, file: file, sources: Sources(file: file, variables: variables, flags: flags))
+    }
+
+    private func settings(of result: Result<Settings, Mistakes>) throws(Failure) -> Settings {
+        switch result {
+        case .success(let settings): return settings
         case .failure(let mistakes): throw .mistakes(mistakes)
         }
     }

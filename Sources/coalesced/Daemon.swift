@@ -13,29 +13,50 @@ import Upstream
 /// It lives on the main thread's loop, which does nothing else. The workers have threads of their own.
 ///
 ///     opening ─all listeners accept→ serving ─an ending signal→ draining ─all requests done, or another signal→ ended
-///        │                              └─the same, with a delay→ about to drain ─its end, or another signal→ draining
-///        └───────────────────────────────────an ending signal→ draining
+///        │                           │  │ └─the same, with a delay→ about to drain ─its end, or another signal→ draining
+///        │                           │  └─SIGUSR2→ upgrading ─the new program accepts→ draining
+///        │                           │                ├─it fails→ serving
+///        │                           │                └─an ending signal→ draining
+///        └───────────────────────────┴─an ending signal→ draining
+///
+/// A program that another one has started to take its place is `opening` until the other one accepts no more.
 final class Daemon {
     private enum Phase {
         /// `reloadIsWanted`: a reload waits until the listeners accept, since the file may have changed after it was
         /// read.
         case opening(reloadIsWanted: Bool)
         case serving
+        /// `later`: the signals that came meanwhile, for the program that serves in the end.
+        case upgrading(Upgrade, later: Set<Int32>)
         /// Clients are still accepted until the timer fires.
         case aboutToDrain(Timer)
-        case draining(isCutShort: Bool)
+        case draining(Drain)
     }
+
+    /// handedOver ─an ending signal→ signalled ─another one→ cutShort
+    private enum Drain { case handedOver, signalled, cutShort }
 
     private let loop: EventLoop
     private let server: ProxyServer
     private let admin: AdminServer?
-    private let source: ConfigurationSource?
     /// The settings at the start.
     private let settings: Settings
-    private var provision: Provision
+    /// `nil` if a reload only opens the logs again.
+    private let reloads: Reloads?
     private let serviceManager: ServiceManager
     private var log: Logger
+    /// Of the program's file, by which an upgrade finds its successor.
+    private let path = ProgramPath.find()
+    /// The sockets that were passed to this program and not taken yet.
+    private let inherited: InheritedSockets
+    /// The program in whose place this one was started; `nil` once that one accepts no more.
+    private var predecessor: PredecessorProgram?
     private var phase = Phase.opening(reloadIsWanted: false)
+    /// The upgrade that an ending signal has cancelled: the new program may not have ended yet.
+    private var cancelledUpgrade: Upgrade?
+    private var acceptsClients = false
+    /// From then on when clients are accepted, until another program takes the place of this one.
+    private var heartbeat: Heartbeat?
 
     /// The bound addresses, reported once clients can connect.
     struct Addresses {
@@ -74,9 +95,7 @@ final class Daemon {
         // paths are removed at the end.
         holdSignalsBack()
         do throws(ProxyServer.StartError) {
-            // Consumed: if this function kept the sockets, they would stay open while the program drains, and clients
-            // would wait for an accept that never comes.
-            let daemon = try Daemon(settings, source: source, inherited: try (consume inherited).get(), log: log)
+            let daemon = try Daemon(settings, source: source, inherited: try inherited.get(), log: log)
             libeventLog.reportSuppressed(on: daemon.loop)
             try daemon.serve(isReady)
         } catch {
@@ -86,13 +105,14 @@ final class Daemon {
     }
 
     private init(
-        _ settings: Settings, source: ConfigurationSource?, inherited: [InheritedListener], log: Logger
+        _ settings: Settings, source: ConfigurationSource?, inherited: InheritedSockets, log: Logger
     ) throws(ProxyServer.StartError) {
         System.ignore(SIGPIPE)
         self.settings = settings
-        self.source = source
+        self.inherited = inherited
         self.log = log
         serviceManager = ServiceManager(log: log)
+        var provision: Provision
         do throws(SystemError) {
             provision = Provision(descriptors: try raiseFileDescriptorLimit(), startedWith: settings)
             loop = try EventLoop()
@@ -126,22 +146,26 @@ final class Daemon {
         } catch {
             throw .listen(error)
         }
+        reloads = source.map { [server, serviceManager, admin] source in
+            Reloads(from: source, for: server, startedWith: settings, provision, telling: serviceManager, log) {
+                admin?.reloaded(succeeded: $0 == .done)
+            }
+        }
+        if reloads != nil { admin?.onReload { [unowned self] in reload($0) } }
+        guard let connection = inherited.takePredecessor() else { return }
+        // The predecessor still answers, so that no probe finds this program before it accepts clients.
+        admin?.pause()
+        predecessor = PredecessorProgram(connection, on: loop) { [unowned self] in
+            predecessor = nil
+            startServing()
+        }
     }
 
-    /// The sockets from the service manager. Each must have a place in the settings: on a socket that no listener uses,
-    /// clients would wait forever.
-    private static func takeInherited(for settings: Settings) throws(ProxyServer.StartError) -> [InheritedListener] {
-        do throws(InheritedListener.Failure) {
-            let inherited = try InheritedListener.takeAll()
-            var places = settings.proxy.listeners + [settings.admin.address].compactMap(\.self)
-            for listener in inherited {
-                guard let place = places.firstIndex(of: listener.address) else {
-                    let isSecond = inherited.count { $0.address == listener.address } > 1
-                    throw isSecond ? .handedOverTwice(listener.address) : .notConfigured(listener.address)
-                }
-                places.remove(at: place)
-            }
-            return inherited
+    /// The sockets that were passed to this program.
+    private static func takeInherited(for settings: Settings) throws(ProxyServer.StartError) -> InheritedSockets {
+        do throws(InheritedSockets.Failure) {
+            return try InheritedSockets.takeAll(
+                for: settings.proxy.listeners + [settings.admin.address].compactMap(\.self))
         } catch {
             throw .inherited(error)
         }
@@ -150,10 +174,12 @@ final class Daemon {
     private func serve(_ isReady: @escaping (Addresses) -> Void) throws(ProxyServer.StartError) {
         do throws(SystemError) {
             for signal in Self.endingSignals { try loop.onSignal(signal) { [unowned self] in end(on: signal) } }
-            let reloads = ReloadSignals(on: loop) { [unowned self] in reload() }
-            try loop.onSignal(SIGHUP) { reloads.arrived() }
+            let burst = ReloadSignals(on: loop) { [unowned self] in reload() }
+            try loop.onSignal(SIGHUP) { burst.arrived() }
             // For nginx `SIGUSR1` means 'open the logs again', and logrotate's rules are often copied from nginx's.
-            try loop.onSignal(SIGUSR1) { [unowned self] in server.reopenLogs() }
+            try loop.onSignal(SIGUSR1) { [unowned self] in reopenLogs() }
+            // nginx's signal for the change to a new program.
+            try loop.onSignal(SIGUSR2) { [unowned self] in upgrade() }
         } catch {
             throw .system(error)
         }
@@ -167,6 +193,7 @@ final class Daemon {
             }
         }
         loop.run()
+        cancelledUpgrade?.kill()
         admin?.close()
         if failure == nil {
             server.stop()
@@ -186,11 +213,32 @@ final class Daemon {
                 "forwarding to \(upstream.servers.map(\.description).joined(separator: ", ")) (upstream \(upstream.name))"
             )
         }
-        serviceManager.ready()
         isReady(Addresses(listeners: addresses, admin: admin?.address))
-        guard case .opening(let reloadIsWanted) = phase else { return }
+        acceptsClients = true
+        admin?.resume()
+        predecessor?.tellAccepting()
+        startServing()
+    }
+
+    /// Clients are accepted, and no other program accepts on the same sockets any more.
+    private func startServing() {
+        guard acceptsClients, predecessor == nil, case .opening(let reloadIsWanted) = phase else { return }
+        if inherited.isHandedOn {
+            for socket in sockets { socket.socket.takePath() }
+            inherited.dropRest()
+            log.info("the former program accepts no more")
+            serviceManager.tookOver()
+        } else {
+            serviceManager.ready()
+        }
+        heartbeat = Heartbeat(of: server, to: serviceManager, on: loop)
         phase = .serving
         if reloadIsWanted { reload() }
+    }
+
+    /// The listening sockets, with their use.
+    private var sockets: [(socket: ListeningSocket, use: InheritedSockets.Use)] {
+        server.sockets.map { ($0, .clients) } + [admin?.socket].compactMap(\.self).map { ($0, .admin) }
     }
 
     /// The first signal stops accepting, after `drain-delay` if there is one, and lets requests finish. During the
@@ -205,34 +253,41 @@ final class Daemon {
             server.prepareToDrain()
             phase = .aboutToDrain(
                 loop.schedule(after: delay.nanoseconds) { [unowned self] in drain(because: "drain-delay is over") })
+        case .upgrading(let upgrade, _):
+            upgrade.cancel()
+            cancelledUpgrade = upgrade
+            phase = .serving
+            end(on: signal)
         case .opening, .serving:
             serviceManager.stopping()
             drain(because: name)
         case .aboutToDrain(let end):
             end.cancel()
             drain(because: "\(name), the second signal")
-        case .draining:
-            phase = .draining(isCutShort: true)
+        // Service managers send the signal to all processes of a service, also to one that drains already.
+        case .draining(.handedOver): drain(because: name)
+        case .draining(.signalled), .draining(.cutShort):
+            phase = .draining(.cutShort)
             log.notice("\(name), again: closing remaining connections")
             loop.stop()
         }
     }
 
     private func drain(because reason: String) {
-        phase = .draining(isCutShort: false)
+        phase = .draining(.signalled)
         log.info("\(reason): no new connections, waiting for requests in flight")
         server.drain { [unowned self] in loop.stop() }
     }
 
     private func logDraining() {
-        guard case .draining(let isCutShort) = phase else { return }
+        guard case .draining(let drain) = phase else { return }
         let report = server.drainReport
         let finished =
             "drained: \(report.ended) \(report.ended == 1 ? "request or tunnel" : "requests and tunnels") finished"
         guard report.cutRequests + report.cutTunnels > 0 else { return log.info("\(finished), none cut off") }
         let cut =
             "\(Self.counted(report.cutRequests, "request")) and \(Self.counted(report.cutTunnels, "tunnel")) cut off"
-        log.notice("\(finished), \(cut) \(isCutShort ? "by another signal" : "after drain-timeout")")
+        log.notice("\(finished), \(cut) \(drain == .cutShort ? "by another signal" : "after drain-timeout")")
     }
 
     private static func counted(_ number: Int, _ what: String) -> String {
@@ -253,7 +308,7 @@ final class Daemon {
     /// Thousands of routes may each give a warning; `check` shows all of them.
     private static let mostWarnings = 20
 
-    private static func logWarnings(of settings: Settings, in log: Logger) {
+    static func logWarnings(of settings: Settings, in log: Logger) {
         for warning in settings.warnings.prefix(mostWarnings) { log.warning("\(warning)") }
         let left = settings.warnings.count - mostWarnings
         if left > 0 { log.warning("\(counted(left, "more warning")) about the configuration: see `coalesced check`") }
@@ -266,38 +321,91 @@ final class Daemon {
         return "; this is admin.address\(origin): set another, or off, in the file or with --admin"
     }
 
-    /// Opens the logs again. Then takes the new settings or, if there is any mistake, keeps all old ones.
-    private func reload() {
-        // Even if the file has mistakes: the program that rotated the log waits for this.
-        server.reopenLogs()
-        guard let source else { return }
+    // MARK: - Upgrading
+
+    /// Starts the program that is by now at this one's path, on the same sockets. Once it accepts, this one drains; if
+    /// it fails, this one goes on.
+    private func upgrade() {
         switch phase {
-        case .opening: phase = .opening(reloadIsWanted: true)
-        case .serving: readAgain(source)
-        case .aboutToDrain, .draining: log.notice("configuration not reloaded: the program is ending")
+        case .serving: break
+        case .opening: return tellNotUpgraded("this program does not accept clients yet")
+        case .upgrading: return tellNotUpgraded("another upgrade is under way")
+        case .aboutToDrain, .draining: return tellNotUpgraded("this program is ending")
+        }
+        guard let reloads, let path else {
+            return tellNotUpgraded(reloads == nil ? "this is a demonstration" : "the path of this program is not known")
+        }
+        // The kernel ends all processes of a container with its first one.
+        guard System.processNumber != 1 else {
+            return tellNotUpgraded("this is process 1 of its container, which ends with it; start another container")
+        }
+        log.info("SIGUSR2: starting \(path)")
+        do throws(SystemError) {
+            let upgrade = try Upgrade(to: path, handing: sockets, within: reloads.current.upgradeTimeout, on: loop) {
+                [unowned self] in ended($0)
+            }
+            phase = .upgrading(upgrade, later: [])
+        } catch {
+            tellNotUpgraded("\(path) cannot be started: \(error.message); this program serves on")
         }
     }
 
-    private func readAgain(_ source: ConfigurationSource) {
-        serviceManager.reloading()
-        defer { serviceManager.ready() }
-        do throws(ConfigurationSource.Failure) {
-            let (new, path) = try source.read(mayWait: false)
-            admin?.reloaded(succeeded: true)
-            log.logLevel = Logger.Level(new.logLevel)
-            server.reload(provision.bounded(new, telling: log).proxy, upstreams: new.upstreams)
-            log.info(
-                path.map { "reloaded \($0)" }
-                    ?? "nothing to reload: --config was not given, and \(source.readPath) does not exist")
-            Self.logWarnings(of: new, in: log)
-            let waiting = settings.keysAtStart(changedBy: new)
-            if !waiting.isEmpty {
-                log.notice("changed, but only takes effect after a restart: \(waiting.joined(separator: ", "))")
-            }
-        } catch {
-            admin?.reloaded(succeeded: false)
-            for line in error.lines { log.error("\(line)") }
-            log.error("configuration not reloaded; keeping the current settings")
+    private func tellNotUpgraded(_ reason: String) { log.error("not upgraded: \(reason)") }
+
+    private func ended(_ outcome: Upgrade.Outcome) {
+        // An ending signal may have come meanwhile.
+        guard case .upgrading(let upgrade, let later) = phase else { return }
+        switch outcome {
+        case .failed(let reason):
+            tellNotUpgraded("\(path ?? ""): \(reason); this program serves on")
+            phase = .serving
+            if later.contains(SIGHUP) { reload() }
+        case .accepts(let process):
+            log.info("upgraded: process \(process) accepts clients; waiting for requests in flight here")
+            for socket in sockets { socket.socket.leavePath() }
+            // Before this process may end, and before the new one says that it is ready.
+            heartbeat = nil
+            serviceManager.handedOver(to: process)
+            for signal in later { System.send(signal, to: process) }
+            phase = .draining(.handedOver)
+            admin?.stopAccepting()
+            server.handOver { [unowned self] in loop.stop() }
+            upgrade.letGo()
+        }
+    }
+
+    private func reopenLogs() {
+        server.reopenLogs()
+        noteForLater(SIGUSR1)
+    }
+
+    /// - Returns: whether an upgrade is under way, so that the program that serves after it is to hear of the signal.
+    @discardableResult
+    private func noteForLater(_ signal: Int32) -> Bool {
+        guard case .upgrading(let upgrade, let later) = phase else { return false }
+        phase = .upgrading(upgrade, later: later.union([signal]))
+        return true
+    }
+
+    // MARK: - Reloading
+
+    /// Opens the logs again. Then takes the new settings, in the program that serves in the end.
+    private func reload(_ completion: @escaping (ReloadOutcome) -> Void = { _ in }) {
+        // Even if the file has mistakes: the program that rotated the log waits for this.
+        server.reopenLogs()
+        func refuse(_ reason: String) { completion(ReloadOutcome(.notNow, [reason])) }
+        guard let reloads else { return refuse("this program has no configuration") }
+        switch phase {
+        case .opening:
+            phase = .opening(reloadIsWanted: true)
+            refuse("the program is starting, and reloads then")
+        case .upgrading:
+            noteForLater(SIGHUP)
+            refuse("an upgrade is under way; the program that serves after it reloads")
+        case .serving: reloads.ask(completion)
+        case .aboutToDrain, .draining:
+            log.notice("configuration not reloaded: the program is ending")
+            refuse("the program is ending")
         }
     }
 }

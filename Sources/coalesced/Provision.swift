@@ -11,14 +11,12 @@ struct Provision {
     let descriptors: Int
     /// The number of workers started; a reload does not change it.
     private let workers: Int
-    private let listeners: Int
     /// The last notice about missing descriptors; `nil` if there are enough.
     private var told: (wanted: Int, most: Int)?
 
     init(descriptors: Int, startedWith settings: Settings) {
         self.descriptors = descriptors
         workers = settings.proxy.workers > 0 ? settings.proxy.workers : processorCount()
-        listeners = settings.proxy.listeners.count
     }
 
     /// The descriptors that are open without any connection: standard streams, logs, and the control loop with the
@@ -28,8 +26,8 @@ struct Provision {
     private static let descriptorsPerWorker = 6
 
     /// The descriptors that are open without any connection, over all workers.
-    private var withoutConnections: Int {
-        Self.ownDescriptors + workers * (Self.descriptorsPerWorker + listeners)
+    private func withoutConnections(in settings: Settings) -> Int {
+        Self.ownDescriptors + workers * (Self.descriptorsPerWorker + settings.proxy.listeners.count)
     }
 
     /// The descriptors for connections to origins: a miss needs one in addition to the client's.
@@ -39,7 +37,7 @@ struct Provision {
 
     /// The number of client connections for which descriptors are left, after those for origins.
     func mostClients(in settings: Settings) -> Int {
-        let left = descriptors - withoutConnections
+        let left = descriptors - withoutConnections(in: settings)
         return max(1, left - min(left / 2, forOrigins(in: settings)))
     }
 
@@ -50,7 +48,8 @@ struct Provision {
     /// Logs a lack of descriptors when it changes, not at every reload.
     mutating func bounded(_ settings: Settings, telling log: Logger) -> Settings {
         let (most, wanted) = (mostClients(in: settings), settings.proxy.clients.maxConnections)
-        growDescriptorTable(to: min(descriptors, withoutConnections + min(most, wanted) + forOrigins(in: settings)))
+        growDescriptorTable(
+            to: min(descriptors, withoutConnections(in: settings) + min(most, wanted) + forOrigins(in: settings)))
         guard most < wanted else {
             told = nil
             return settings

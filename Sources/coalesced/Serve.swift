@@ -11,13 +11,59 @@ struct Serve: ParsableCommand {
         discussion: """
             Flags override the file. SIGTERM, SIGINT and SIGQUIT let requests finish and exit 0; another one ends \
             drain-delay if that still runs, otherwise the program at once. SIGHUP reads the file and opens the access log \
-            again, SIGUSR1 only opens the log, SIGUSR2 is ignored. Without a file there is no admin listener unless \
-            --admin asks for one.
+            again, SIGUSR1 only opens the log. SIGUSR2 starts the program that is by now at this one's path, which takes \
+            over all listeners. Without a file there is no admin listener unless --admin asks for one.
             """
     )
 
     @OptionGroup var file: FileOption
 
+    @OptionGroup var flags: SettingFlags
+
+    /// The words that are not options, including unknown options. As a rule a misspelled command, since `serve` is the
+    /// default command.
+    @Argument(parsing: .allUnrecognized, help: .hidden) var unexpected: [String] = []
+
+    func validate() throws {
+        if let word = unexpected.first {
+            if word.hasPrefix("-") { try Self.refuseUnknownOption(among: unexpected) }
+            let commands = Coalesced.configuration.subcommands.map { $0._commandName }.joined(separator: ", ")
+            throw ValidationError(
+                "Unexpected '\(word)': a command comes first (\(commands)), and options begin with --.")
+        }
+    }
+
+    func run() throws {
+        // The signals were held back since `main`. From now on they end the program, since reading the file may wait.
+        for signal in Daemon.endingSignals { System.exit(on: signal) }
+        let source = ConfigurationSource(path: file.config, flags: flags.overrides)
+        let reading: ConfigurationSource.Reading
+        do throws(ConfigurationSource.Failure) {
+            reading = try source.read(mayWait: true)
+        } catch {
+            throw error.report()
+        }
+        try Daemon.run(reading.settings, from: reading.file?.path, reloadingFrom: source)
+    }
+}
+
+/// The option for the configuration file, for the commands that read it.
+struct FileOption: ParsableArguments {
+    @Option(
+        help: ArgumentHelp(
+            "The configuration file. (default: \(ConfigurationSource.defaultPath), if it exists)", valueName: "file"),
+        completion: .file(), transform: Self.path(of:))
+    var config: String?
+
+    /// Refuses an empty path, such as that of a variable that was never set.
+    static func path(of text: String) throws -> String {
+        guard !text.isEmpty else { throw ValidationError("it is empty; name a file") }
+        return text
+    }
+}
+
+/// The flags that override the file, for the commands that use or show the settings.
+struct SettingFlags: ParsableArguments {
     // Each option takes the next word, even one that begins with `-`: in `--workers -1` the value is wrong, not
     // missing.
 
@@ -69,17 +115,7 @@ struct Serve: ParsableCommand {
         transform: ScalarSyntax<AccessLogTarget>.accessLogTarget.value(of:))
     var accessLog: AccessLogTarget?
 
-    /// The words that are not options, including unknown options. As a rule a misspelled command, since `serve` is the
-    /// default command.
-    @Argument(parsing: .allUnrecognized, help: .hidden) var unexpected: [String] = []
-
     func validate() throws {
-        if let word = unexpected.first {
-            if word.hasPrefix("-") { try Self.refuseUnknownOption(among: unexpected) }
-            let commands = Coalesced.configuration.subcommands.map { $0._commandName }.joined(separator: ", ")
-            throw ValidationError(
-                "Unexpected '\(word)': a command comes first (\(commands)), and options begin with --.")
-        }
         for (index, address) in listen.enumerated() where address.port != 0 && listen[..<index].contains(address) {
             throw ValidationError("--listen \(address) is given twice; remove one of them.")
         }
@@ -88,43 +124,15 @@ struct Serve: ParsableCommand {
         }
     }
 
-    private var flags: Overrides {
-        var flags = Overrides()
-        flags.listeners = listen
-        flags.servers = upstream
-        flags.admin = admin
-        flags.workers = workers
-        flags.memory = memory
-        flags.logLevel = logLevel
-        flags.accessLog = accessLog
-        return flags
-    }
-
-    func run() throws {
-        // The signals were held back since `main`. From now on they end the program, since reading the file may wait.
-        for signal in Daemon.endingSignals { System.exit(on: signal) }
-        let source = ConfigurationSource(path: file.config, flags: flags)
-        let (settings, file): (Settings, String?)
-        do throws(ConfigurationSource.Failure) {
-            (settings, file) = try source.read(mayWait: true)
-        } catch {
-            throw error.report()
-        }
-        try Daemon.run(settings, from: file, reloadingFrom: source)
-    }
-}
-
-/// The option for the configuration file, for the commands that read it.
-struct FileOption: ParsableArguments {
-    @Option(
-        help: ArgumentHelp(
-            "The configuration file. (default: \(ConfigurationSource.defaultPath), if it exists)", valueName: "file"),
-        completion: .file(), transform: Self.path(of:))
-    var config: String?
-
-    /// Refuses an empty path, such as that of a variable that was never set.
-    static func path(of text: String) throws -> String {
-        guard !text.isEmpty else { throw ValidationError("it is empty; name a file") }
-        return text
+    var overrides: Overrides {
+        var overrides = Overrides()
+        overrides.listeners = listen
+        overrides.servers = upstream
+        overrides.admin = admin
+        overrides.workers = workers
+        overrides.memory = memory
+        overrides.logLevel = logLevel
+        overrides.accessLog = accessLog
+        return overrides
     }
 }

@@ -41,6 +41,21 @@ enum System {
         unsafe getenv(name).map { unsafe String(cString: $0) }
     }
 
+    /// The variables whose names begin with `prefix`.
+    static func environment(withPrefix prefix: String) -> [String: String] {
+        var variables: [String: String] = [:]
+        // As above. A null pointer ends the list.
+        var place: UnsafeMutablePointer<UnsafeMutablePointer<CChar>?> = unsafe environ
+        while let variable = unsafe place.pointee {
+            let text = unsafe String(cString: variable)
+            if text.hasPrefix(prefix), let equals = text.firstIndex(of: "=") {
+                variables[String(text[..<equals])] = String(text[equals...].dropFirst())
+            }
+            unsafe place += 1
+        }
+        return variables
+    }
+
     /// The contents of a regular file or a pipe, as UTF-8. Invalid bytes become U+FFFD, which no key or value contains.
     /// - Parameter mayWait: whether to wait for a pipe's writer, perhaps forever. Otherwise a pipe is refused.
     static func contents(of path: String, mayWait: Bool) throws(Failure) -> String {
@@ -130,6 +145,8 @@ enum System {
     }
 
     static var processNumber: Int32 { getpid() }
+
+    static func send(_ signal: Int32, to process: Int32) { _ = kill(process, signal) }
 
     /// Writes out buffered output, also to a pipe.
     static func flushOutput() { _ = fflush(nil) }

@@ -22,6 +22,7 @@ import Upstream
         hosts: [a.example, b.example]
         drain-delay: 3500ms
         drain-timeout: 4s
+        upgrade-timeout: 5s
         clients:
           max-connections: 5
           max-head-size: 6KiB
@@ -138,6 +139,7 @@ import Upstream
         all.proxy.hosts = ["a.example", "b.example"]
         all.proxy.drainDelay = .milliseconds(3500)
         all.proxy.drainTimeout = .seconds(4)
+        all.upgradeTimeout = .seconds(5)
         all.proxy.clients.maxConnections = 5
         all.statesMaxConnections = true
         all.proxy.clients.maxHeadSize = 6 << 10

@@ -257,7 +257,8 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     ])
     func `a mistake in the address of a server is reported`(url: String, reason: String) {
         let faulty = Faulty(
-            "upstreams:\n  - name: a\n    servers:\n      - \(url)\n", "f:4:9: `servers: \(url)`: \(reason)")
+            "upstreams:\n  - name: a\n    servers:\n      - \(url)\n",
+            "f:4:9: `servers: \(Spelling.masked(url))`: \(reason)")
         #expect(faulty.found == faulty.mistakes)
     }
 

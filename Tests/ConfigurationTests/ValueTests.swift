@@ -235,7 +235,7 @@ import Upstream
     @Test(arguments: [
         (
             "listen: 127.0.0.1:1\nsocket-mode: 0666\nbacklog: 9\nworkers: 3",
-            ["listen", "socket-mode", "backlog", "workers"]
+            ["socket-mode", "backlog", "workers"]
         ),
         (
             "storage: {shards: 8}\nadmin: {address: off}\naccess-log: {format: json}",

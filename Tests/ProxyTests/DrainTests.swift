@@ -18,7 +18,9 @@ import Testing
 
     init() throws {
         proxy = try TestProxy()
-        address = try proxy.worker.clients.listen(at: .port(.ipv4(.loopback, port: 0)))
+        let socket = try ListeningSocket(.ipv4(.loopback, port: 0))
+        address = socket.address
+        try proxy.worker.clients.listen(on: [socket])
         client = try TestSocket(connectingTo: address, on: proxy.loop)
         client.onConnected = { [unowned client] _ in client.startReading() }
         let input = ByteBuffer(capacity: 4096)

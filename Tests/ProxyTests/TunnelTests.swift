@@ -53,7 +53,9 @@ import Testing
 
     init() throws {
         let proxy = try TestProxy()
-        let address = try proxy.worker.clients.listen(at: .port(.ipv4(.loopback, port: 0)))
+        let socket = try ListeningSocket(.ipv4(.loopback, port: 0))
+        try proxy.worker.clients.listen(on: [socket])
+        let address = socket.address
         let client = End(try TestSocket(connectingTo: address, on: proxy.loop))
         proxy.loop.schedule(every: millisecond) { [unowned loop = proxy.loop] in loop.stop() }
         proxy.run { proxy.counted(.clientConnectionsOpened) == 1 }

@@ -52,7 +52,7 @@ import Testing
             $0.servers = [.unix(path: path)]
             $0.connectTimeout = .milliseconds(120)
         }
-        let server = try UnixListener(path, small)
+        let server = try ListeningSocket(.unix(path: path), small)
         let first = try Socket(connectingTo: .unix(path: path), on: asker.loop)
         let events = asker.ask(asker.exchange())
         #expect(events == ["failed connect-timeout"])
@@ -61,7 +61,7 @@ import Testing
 
     @Test func `an exchange does not wait for a full server while another takes the request`() throws {
         let asker = try Asker([Self.answer]) { [path] in $0.servers.insert(.unix(path: path), at: 0) }
-        let server = try UnixListener(path, small)
+        let server = try ListeningSocket(.unix(path: path), small)
         let first = try Socket(connectingTo: .unix(path: path), on: asker.loop)
         let events = asker.ask(asker.exchange(.post))
         #expect(events == answered && asker.servers[0].requests.count == 1)

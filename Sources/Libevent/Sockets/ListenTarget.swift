@@ -1,36 +1,54 @@
-/// The place at which the listeners of several loops accept.
-public enum ListenTarget: Sendable {
-    /// Each listener binds the address itself and shares the port (`SO_REUSEPORT`).
-    case port(SocketAddress)
-    /// A Unix socket, bound once and shared by all listeners.
-    case path(UnixListener, SocketAddress)
-    /// A socket that already listens, shared by all listeners.
-    case inherited(InheritedListener)
-
-    /// Takes the socket among `inherited` that listens on `address`, if there is one. Otherwise opens a Unix socket, or
-    /// tests whether the port is free, which a listener with a shared port would not notice. Call this before making
-    /// the first listener.
-    /// - Throws: if another socket listens there, or the machine lacks the address or may not use it
-    ///   (`ListenError.reason`).
-    public init(
-        _ address: SocketAddress, _ settings: Listener.Settings = Listener.Settings(),
-        from inherited: [InheritedListener] = []
-    ) throws(ListenError) {
-        if let listener = inherited.listening(at: address) {
-            self = .inherited(listener)
-        } else if case .unix(let path) = address {
-            self = .path(try UnixListener(path, settings), address)
-        } else {
-            try Listener.probe(address)
-            self = .port(address)
-        }
-    }
+/// One address of the settings, with its sockets. Loops share a port (`SO_REUSEPORT`), each with a socket of its own, over
+/// which the kernel spreads the connections. A Unix socket, and a socket of the service manager, is one for all loops.
+public struct ListenTarget: Sendable {
+    /// The address as the settings have it; its port may be 0.
+    public let configured: SocketAddress
+    /// At least one.
+    public let sockets: [ListeningSocket]
 
     /// The address to which clients connect.
-    public var address: SocketAddress {
-        switch self {
-        case .port(let address), .path(_, let address): address
-        case .inherited(let listener): listener.address
+    public var address: SocketAddress { sockets.first?.address ?? configured }
+
+    /// Opens the sockets of all `addresses`, in the same order, or none. Call this before the loops accept: with a
+    /// shared port the kernel would let a second program bind the same address, so this function tests whether the port
+    /// is free, and a Unix socket can be bound only once.
+    /// - Parameters:
+    ///   - count: the number of loops.
+    ///   - inherited: sockets that listen already, which are taken in place of new ones.
+    ///   - others: the targets that this program has already. A port that they have is not tested.
+    /// - Throws: if another program listens at an address, or the machine lacks the address or may not use it
+    ///   (`ListenError.reason`).
+    public static func open(
+        _ addresses: [SocketAddress], _ settings: Listener.Settings, forLoops count: Int,
+        from inherited: InheritedSockets = InheritedSockets(), besides others: [ListenTarget] = []
+    ) throws(ListenError) -> [ListenTarget] {
+        var settings = settings
+        settings.sharesPort = true
+        // An address with port 0 takes what the others leave.
+        let order =
+            addresses.indices.filter { addresses[$0].port != 0 } + addresses.indices.filter { addresses[$0].port == 0 }
+        // Sockets of the same user may share a port, also if one of them listens at all addresses.
+        let own = inherited.addresses + others.map(\.address)
+        var targets: [Int: ListenTarget] = [:]
+        for index in order {
+            let address = addresses[index]
+            var sockets = inherited.take(at: address, for: .clients)
+            if sockets.isEmpty, address.port != nil, !own.contains(where: { $0.covers(address) || address.covers($0) })
+            {
+                try Listener.probe(address)
+            }
+            let isShared = address.port == nil || sockets.first?.isKept == true
+            while sockets.count < (isShared ? 1 : count) {
+                sockets.append(try ListeningSocket(sockets.first?.address ?? address, settings))
+            }
+            targets[index] = ListenTarget(configured: address, sockets: sockets)
         }
+        return addresses.indices.compactMap { targets[$0] }
+    }
+
+    /// The sockets on which the loop at `index` accepts. There are more sockets than loops if the program that handed
+    /// them on had more loops.
+    public func sockets(ofLoop index: Int, among count: Int) -> [ListeningSocket] {
+        sockets.count < count ? sockets : stride(from: index, to: sockets.count, by: count).map { sockets[$0] }
     }
 }

@@ -38,78 +38,40 @@ import Glibc
 
     /// -1 once closed.
     private var descriptor: Int32
+    /// `nil` once closed.
+    private var socket: ListeningSocket?
     private var watch: Watch?
     private var retry: Timer?
     private var lastReport: Int64?
-    /// The shared socket, if the listener accepts on a Unix socket's path; `nil` once closed.
-    private var unixListener: UnixListener?
-    /// Whether the service manager keeps the socket open for the next program that accepts on it.
-    private var isInherited = false
 
     /// Listens on `address` and accepts from the next iteration on.
     /// - Parameters:
-    ///   - inherited: sockets that already listen; one of them may listen on `address`.
     ///   - onFailure: called when accepting fails for lack of descriptors or memory, at most once per `reportInterval`.
     ///   - accept: gets each connection, non-blocking; the connection is closed unless `accept` keeps it.
     /// - Throws: if another socket listens there without sharing, or this machine lacks the address or may not use it
     ///   (`ListenError.reason`).
     public convenience init(
-        _ address: SocketAddress, from inherited: [InheritedListener] = [], on loop: EventLoop,
-        settings: Settings = Settings(),
+        _ address: SocketAddress, on loop: EventLoop, settings: Settings = Settings(),
         onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
     ) throws(ListenError) {
-        let target: ListenTarget
-        if let listener = inherited.listening(at: address) {
-            target = .inherited(listener)
-        } else if case .unix(let path) = address {
-            target = .path(try UnixListener(path, settings), address)
-        } else {
-            target = .port(address)
-        }
-        try self.init(target, on: loop, settings: settings, onFailure: onFailure, accept: accept)
+        try self.init(
+            ListeningSocket(address, settings), on: loop, settings: settings, onFailure: onFailure, accept: accept)
     }
 
-    /// Listens at `target`, on one of several loops that accept there: `settings` must share the port.
-    /// - Throws: as above.
-    public convenience init(
-        _ target: ListenTarget, on loop: EventLoop, settings: Settings = Settings(),
-        onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
-    ) throws(ListenError) {
-        do throws(SystemError) {
-            switch target {
-            case .port(let address):
-                let descriptor = try Self.bind(address, settings)
-                guard Glibc.listen(descriptor.rawValue, settings.backlog) == 0 else { throw .last(.listen) }
-                try self.init(adopting: descriptor, on: loop, settings: settings, onFailure: onFailure, accept: accept)
-            case .path(let path, _):
-                try self.init(
-                    adopting: path.duplicate(), on: loop, settings: settings, onFailure: onFailure, accept: accept)
-                unixListener = path
-            case .inherited(let listener):
-                try self.init(
-                    adopting: listener.duplicate(), on: loop, settings: settings, onFailure: onFailure, accept: accept)
-                isInherited = true
-            }
-        } catch {
-            throw ListenError(address: target.address, cause: error)
-        }
-    }
-
-    /// Accepts on a socket that already listens; the socket must be non-blocking.
-    /// - Throws: if the descriptor is not a socket, or memory is short. The descriptor is then closed.
+    /// Accepts on a socket that already listens, beside other listeners if there are any.
+    /// - Throws: if memory is short.
     public init(
-        adopting descriptor: consuming Descriptor, on loop: EventLoop, settings: Settings = Settings(),
+        _ socket: ListeningSocket, on loop: EventLoop, settings: Settings = Settings(),
         onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
-    ) throws(SystemError) {
-        localAddress = try unsafe SocketAddress.asking(.getsockname, descriptor.rawValue) {
-            unsafe getsockname($0, $1, $2)
-        }
+    ) throws(ListenError) {
+        localAddress = socket.address
         self.loop = loop
         self.settings = settings
         self.accept = accept
         report = onFailure
-        self.descriptor = descriptor.take()
-        try startWatching()
+        descriptor = socket.descriptor.rawValue
+        self.socket = socket
+        do throws(SystemError) { try startWatching() } catch { throw ListenError(address: localAddress, cause: error) }
     }
 
     deinit { close() }
@@ -123,22 +85,26 @@ import Glibc
         settings.sharesPort = false
         do throws(SystemError) {
             // Binding is not enough: a port that is only bound can be bound again.
-            let descriptor = try bind(address, settings)
+            let descriptor = try ListeningSocket.bind(address, settings)
             guard Glibc.listen(descriptor.rawValue, 1) == 0 else { throw .last(.listen) }
         } catch {
             throw ListenError(address: address, cause: error)
         }
     }
 
-    /// Closes the listener; the last listener of a Unix socket removes its path. Queued connections are reset. May be
-    /// called again.
+    /// Accepts no more; the socket is closed if this was its last owner (`ListeningSocket`). May be called again.
     public func close() {
         guard descriptor >= 0 else { return }
         stopWatching()
-        _ = Glibc.close(descriptor)
         descriptor = -1
-        unixListener = nil
+        socket = nil
     }
+
+    /// Accepts no connections until `resume`.
+    public func pause() { stopWatching() }
+
+    /// Accepts again.
+    public func resume() { if descriptor >= 0, watch == nil { watchOrRetry() } }
 
     private func startWatching() throws(SystemError) {
         watch = try unsafe Watch(loop.base, descriptor, EV_READ | EV_PERSIST, context: context(self)) { _, _, context in
@@ -156,10 +122,10 @@ import Glibc
         do throws(SystemError) { try startWatching() } catch { retryLater(error) }
     }
 
-    /// Accepts all connections in the kernel's queue. Call this before `close`, which would reset them. The queue of an
-    /// inherited socket is left to the next program that accepts on it.
+    /// Accepts all connections in the kernel's queue. Call this before `close`, which would reset them. The queue of a
+    /// socket that the service manager keeps is left to the next program that accepts on it.
     public func acceptWaiting() {
-        if isInherited { return }
+        if socket?.isKept ?? true { return }
         for _ in 0..<settings.backlog { guard acceptNext() else { return } }
     }
 
@@ -198,22 +164,5 @@ import Glibc
         if let lastReport, loop.now - lastReport < settings.reportInterval { return }
         lastReport = loop.now
         report(error)
-    }
-}
-
-// MARK: Binding
-
-extension Listener {
-    private static func bind(_ address: SocketAddress, _ settings: Settings) throws(SystemError) -> Descriptor {
-        let descriptor = try Descriptor.stream(for: address)
-        // Connections in TIME_WAIT must not keep a restarted program from its port.
-        try descriptor.setOption(SOL_SOCKET, SO_REUSEADDR, 1)
-        if settings.sharesPort { try descriptor.setOption(SOL_SOCKET, SO_REUSEPORT, 1) }
-        // `[::]` must not take IPv4 as well, so that `0.0.0.0` can be listened on beside it.
-        if case .ipv6 = address { try descriptor.setOption(Int32(IPPROTO_IPV6), IPV6_V6ONLY, 1) }
-        // Accepted connections inherit the option.
-        try descriptor.setOption(Int32(IPPROTO_TCP), TCP_NODELAY, 1)
-        guard descriptor.bind(to: address) else { throw .last(.bind) }
-        return descriptor
     }
 }

@@ -5,7 +5,7 @@ public enum SystemCall: String, Sendable {
     case accept, bind, chmod, connect, duplicate = "dup", eventBase = "event_base_new", eventfd, getsockname,
         getpeername, listen
     case open, pthreadCreate = "pthread_create", receive = "recv", send = "sendmsg", setDescriptorLimit = "setrlimit"
-    case setOption = "setsockopt", shutdown, socket, watch = "event_add", write
+    case setOption = "setsockopt", shutdown, socket, socketpair, spawn = "posix_spawn", watch = "event_add", write
 }
 
 /// A failed call and its `errno`.

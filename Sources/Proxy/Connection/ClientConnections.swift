@@ -76,17 +76,23 @@ final class ClientConnections {
     /// Closes each connection after its current request from now on; idle connections stay open until `drain`.
     func stopPersisting() { keepsConnections = false }
 
-    /// Accepts connections at `target` from now on. Returns the address with the port that the kernel chose.
-    func listen(at target: ListenTarget) throws(ListenError) -> SocketAddress {
+    /// Accepts connections on `sockets` from now on.
+    func listen(on sockets: [ListeningSocket]) throws(ListenError) {
         var settings = Listener.Settings()
         settings.backlog = Int32(clamping: context.settings.backlog)
-        settings.sharesPort = true
-        let listener = try Listener(
-            target, on: context.loop, settings: settings,
-            onFailure: { [notices = context.notices] error in notices.cannotAccept(error) },
-            accept: { [unowned self] descriptor, peer in accept(descriptor, from: peer) })
-        listeners.append(listener)
-        return listener.localAddress
+        for socket in sockets {
+            listeners.append(
+                try Listener(
+                    socket, on: context.loop, settings: settings,
+                    onFailure: { [notices = context.notices] error in notices.cannotAccept(error) },
+                    accept: { [unowned self] descriptor, peer in accept(descriptor, from: peer) }))
+        }
+    }
+
+    /// Accepts only connections at `addresses` that the kernel has already queued. Open connections stay.
+    func stopListening(at addresses: [SocketAddress]) {
+        for listener in listeners where addresses.contains(listener.localAddress) { listener.acceptWaiting() }
+        listeners.removeAll { addresses.contains($0.localAddress) }
     }
 
     private func accept(_ descriptor: consuming Descriptor, from peer: SocketAddress) {
@@ -149,13 +155,13 @@ final class ClientConnections {
 
     /// Accepts only connections that the kernel has already queued, closes each connection after its current request,
     /// or after its first one if that arrives soon, and calls `whenEmpty` once no connection is left.
-    func drain(whenEmpty: @escaping () -> Void) {
-        for listener in listeners { listener.acceptWaiting() }
-        listeners.removeAll()
+    /// - Parameter closingIdle: otherwise each idle connection waits for one more request.
+    func drain(closingIdle: Bool, whenEmpty: @escaping () -> Void) {
+        stopListening(at: listeners.map(\.localAddress))
         // Requests of the connections accepted last may have been read: serve them.
         batch.serve()
         onEmpty = whenEmpty
-        for connection in Array(connections.values) { connection.drain() }
+        if closingIdle { for connection in Array(connections.values) { connection.drain() } }
         underWay = connections.values.count { $0.phase != .lingering }
         reportIfEmpty()
     }

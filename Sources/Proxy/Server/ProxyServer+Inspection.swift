@@ -1,5 +1,6 @@
 import Bytes
 import Coalescing
+import HTTPSemantics
 import Libevent
 import Routing
 import Storage
@@ -11,7 +12,7 @@ extension ProxyServer {
     /// The snapshot for the admin pages. Takes the locks of the store's shards one after another.
     package var snapshot: ServerSnapshot {
         ServerSnapshot(
-            isDraining: isDraining, addresses: workers.addresses, workers: workers.count, counters: workers.counters,
+            isDraining: isDraining, addresses: addresses, workers: workers.count, counters: workers.counters,
             storage: shared.store.numbers, inFlightBytes: shared.inFlightBytes, memoryLimit: shared.budget.limit,
             clientLimit: loopSettings.settings.clients.maxConnections,
             upstreams: loopSettings.origins.map {
@@ -27,6 +28,21 @@ extension ProxyServer {
                 (operation as? FetchOperation).map { FetchDescription($0, upstream: origin.settings.name) }
             }
         }.sorted { ($0.made, $0.number) < ($1.made, $1.number) }
+    }
+
+    /// Calls `completion` on the control loop when every worker's loop has run a job since: none is stuck.
+    package func hearFromAllWorkers(_ completion: @escaping () -> Void) {
+        workers.gather({ _, answer in answer(()) }) { (_: [Void]) in completion() }
+    }
+
+    /// The requests that clients have sent, how many of them were hits, and how many exchanges with origins were begun.
+    package var traffic: (requests: UInt64, hits: UInt64, fetches: UInt64) {
+        let counters = workers.counters
+        let upstreams = loopSettings.origins.map { counters[upstream: $0.settings.name] }
+        return (
+            Method.counted.reduce(0) { $0 + counters[.requests($1)] },
+            upstreams.reduce(0) { $0 + $1[.verdicts(.hit)] }, upstreams.reduce(0) { $0 + $1[.fetches] }
+        )
     }
 
     /// Asks every loop for its latencies, the times of its iterations and its thread's processor time; `completion` is

@@ -14,7 +14,8 @@ package import Upstream
 ///
 /// ```
 /// new ─start→ starting ─all accept→ running ─prepareToDrain→ aboutToDrain ─drain→ draining ─stop→ stopped
-///                 │                    └─drain→ draining
+///                 │                    ├─drain→ draining
+///                 │                    └─handOver→ handedOver ─drain→ draining
 ///                 └─an address cannot be bound→ stopped
 /// any ─stop→ stopped
 /// ```
@@ -24,7 +25,7 @@ package final class ProxyServer {
         case listen(ListenError)
         case system(SystemError)
         case accessLog(SystemError, path: String)
-        case inherited(InheritedListener.Failure)
+        case inherited(InheritedSockets.Failure)
 
         package var description: String {
             switch self {
@@ -46,7 +47,7 @@ package final class ProxyServer {
         }
     }
 
-    private enum State { case new, starting, running, aboutToDrain, draining, stopped }
+    private enum State { case new, starting, running, aboutToDrain, handedOver, draining, stopped }
 
     let shared: SharedState
     let workers: WorkerGroup
@@ -57,8 +58,15 @@ package final class ProxyServer {
     private(set) var formerOrigins = FormerOrigins()
     let purges: Purges
     private let accessLogSettings: AccessLogSettings
-    /// Listening sockets inherited from the process that started this one; empty once `start` has used them.
-    private var inherited: [InheritedListener]
+    /// As they were at the start.
+    private let listening: Listener.Settings
+    /// Listening sockets that were passed to this program. `start` takes those that it has a place for.
+    private let inherited: InheritedSockets
+    /// The addresses at which clients connect, with their sockets. Empty once the workers accept no more: sockets that
+    /// are held here would stay open, and clients would wait for an accept that never comes.
+    private var targets: [ListenTarget] = []
+    /// The addresses of `targets`, also after the workers have stopped accepting.
+    private(set) var addresses: [SocketAddress] = []
     private(set) var accessLog: AccessLog?
     private var state = State.new
 
@@ -71,10 +79,14 @@ package final class ProxyServer {
     package init(
         _ settings: ProxySettings, upstreams: [UpstreamSettings], storage: StorageSettings,
         accessLog: AccessLogSettings,
-        inherited: [InheritedListener] = [], on control: EventLoop, log: Logger
+        inherited: InheritedSockets = InheritedSockets(), on control: EventLoop, log: Logger
     ) {
         self.inherited = inherited
         accessLogSettings = accessLog
+        var listening = Listener.Settings()
+        listening.backlog = Int32(clamping: settings.backlog)
+        listening.pathMode = settings.socketMode
+        self.listening = listening
         shared = SharedState(storage, log: log)
         loopSettings = LoopSettings(settings, upstreams: upstreams)
         let origins = loopSettings.origins
@@ -87,7 +99,7 @@ package final class ProxyServer {
     /// Whether all listeners accept.
     package var isReady: Bool { state == .running }
     /// Whether the proxy drains: it accepts no more connections, or soon will not, and waits for the current requests.
-    package var isDraining: Bool { state == .aboutToDrain || state == .draining }
+    package var isDraining: Bool { [.aboutToDrain, .handedOver, .draining].contains(state) }
     /// How long to wait between `prepareToDrain` and `drain`.
     package var drainDelay: Duration { settings.drainDelay }
     private var settings: ProxySettings { loopSettings.settings }
@@ -98,16 +110,29 @@ package final class ProxyServer {
         precondition(state == .new, "a server starts once")
         state = .starting
         let count = settings.workers > 0 ? settings.workers : processorCount()
-        let targets: [ListenTarget]
         do throws(StartError) {
-            targets = try openTargets()
+            do throws(ListenError) {
+                targets = try ListenTarget.open(settings.listeners, listening, forLoops: count, from: inherited)
+            } catch {
+                throw .listen(error)
+            }
+            addresses = targets.map(\.address)
             try openAccessLog(workers: count)
         } catch {
             stop()
             return ready(.failure(error))
         }
+        func started(_ error: StartError?) {
+            guard state == .starting else { return }
+            if let error {
+                stop()
+                return ready(.failure(error))
+            }
+            state = .running
+            ready(.success(addresses))
+        }
         workers.start(
-            count, at: targets,
+            count,
             make: { [shared, loopSettings, accessLog] index, loop, metrics in
                 Worker(
                     index: index,
@@ -115,28 +140,15 @@ package final class ProxyServer {
                         ofWorker: index, on: loop, shared: shared, settings: loopSettings, metrics: metrics,
                         feed: accessLog?.feed(ofWorker: index, on: loop)))
             }
-        ) { [unowned self] result in
-            switch result {
-            case .success: state = .running
-            case .failure: stop()
-            }
-            ready(result)
+        ) { [unowned self] error in
+            guard state == .starting else { return }
+            if let error { return started(.system(error)) }
+            workers.listen(at: targets) { error in started(error.map { .listen($0) }) }
         }
     }
 
-    /// Opens the listen targets before any worker starts: the workers share ports, with which the kernel would let a
-    /// second program bind the same address, and a Unix socket can be bound only once.
-    private func openTargets() throws(StartError) -> [ListenTarget] {
-        var listening = Listener.Settings()
-        listening.backlog = Int32(clamping: settings.backlog)
-        listening.pathMode = settings.socketMode
-        defer { inherited = [] }
-        return try Result { () throws(ListenError) in
-            try settings.listeners.map { address throws(ListenError) in
-                try ListenTarget(address, listening, from: inherited)
-            }
-        }.mapError(StartError.listen).get()
-    }
+    /// The sockets at which clients connect, for the program that takes the place of this one.
+    package var sockets: [ListeningSocket] { targets.flatMap(\.sockets) }
 
     private func openAccessLog(workers count: Int) throws(StartError) {
         guard accessLogSettings.target != .off else { return }
@@ -145,10 +157,26 @@ package final class ProxyServer {
         }.mapError { StartError.accessLog($0, path: accessLogSettings.path) }.get()
     }
 
-    /// Every loop uses the new settings for its next requests; connections stay open. Listeners, workers, storage and
-    /// the access log keep the settings with which they were started.
-    package func reload(_ new: ProxySettings, upstreams: [UpstreamSettings]) {
-        guard state == .running else { return }
+    /// Every loop uses the new settings for its next requests; connections stay open. No loop accepts at an address that
+    /// the new settings no longer have, and all accept at those that they add, or none. Workers, storage and the access
+    /// log keep the settings with which they were started.
+    /// - Parameter completion: called on the control loop when all loops use the settings, or at once, with an error
+    ///   after which the former settings stay.
+    package func reload(
+        _ new: ProxySettings, upstreams: [UpstreamSettings], completion: @escaping (StartError?) -> Void
+    ) {
+        guard state == .running else { return completion(nil) }
+        let opened: [ListenTarget]
+        do throws(StartError) {
+            opened = try openTargets(addedBy: new)
+        } catch {
+            return completion(error)
+        }
+        // Not the sockets themselves: the last owner of a socket must be the worker that accepts what waits there.
+        let removed = targets.filter { !new.listeners.contains($0.configured) }.map(\.address)
+        let all = targets + opened
+        targets = new.listeners.compactMap { address in all.first { $0.configured == address } }
+        addresses = targets.map(\.address)
         let loopSettings = LoopSettings(
             new, upstreams: upstreams, number: loopSettings.number + 1, previous: loopSettings)
         shared.changeOrigins {
@@ -157,6 +185,27 @@ package final class ProxyServer {
         }
         self.loopSettings = loopSettings
         workers.post { $0.apply(loopSettings) }
+        workers.listen(at: opened, notAt: removed) { [self] error in
+            if error != nil {
+                targets.removeAll { target in opened.contains { $0.configured == target.configured } }
+                addresses = targets.map(\.address)
+            }
+            completion(error.map { .listen($0) })
+        }
+    }
+
+    private func openTargets(addedBy new: ProxySettings) throws(StartError) -> [ListenTarget] {
+        for target in targets where target.sockets.contains(where: \.isKept) {
+            // Clients would wait in its queue forever.
+            guard new.listeners.contains(target.configured) else { throw .inherited(.notConfigured(target.address)) }
+        }
+        do throws(ListenError) {
+            return try ListenTarget.open(
+                new.listeners.filter { address in !targets.contains { $0.configured == address } }, listening,
+                forLoops: workers.count, besides: targets)
+        } catch {
+            throw .listen(error)
+        }
     }
 
     /// Opens the access log again, after it was rotated away.
@@ -173,11 +222,28 @@ package final class ProxyServer {
     /// Accepts no more connections, lets the current requests finish, and calls `completion` on the control loop when
     /// they have, or after the drain timeout.
     package func drain(_ completion: @escaping () -> Void) {
-        guard state == .running || state == .aboutToDrain else { return completion() }
-        state = .draining
-        workers.gather(within: settings.drainTimeout, { worker, idle in worker.drain { idle(()) } }) { (_: [Void]) in
-            completion()
+        switch state {
+        case .running, .aboutToDrain, .handedOver: break
+        case .new, .starting, .draining, .stopped: return completion()
         }
+        state = .draining
+        leave(closingIdle: true, completion)
+    }
+
+    /// As `drain`, but another program accepts on the sockets from now on, so there is no hurry: an idle connection gets
+    /// a response to its next request, and closes with it.
+    package func handOver(_ completion: @escaping () -> Void) {
+        guard state == .running else { return completion() }
+        state = .handedOver
+        leave(closingIdle: false, completion)
+    }
+
+    private func leave(closingIdle: Bool, _ completion: @escaping () -> Void) {
+        targets = []
+        workers.gather(
+            within: settings.drainTimeout,
+            { worker, idle in worker.drain(closingIdle: closingIdle) { idle(()) } }
+        ) { (_: [Void]) in completion() }
     }
 
     /// How the requests and tunnels ended that were in progress when the drain began; complete after `stop`.
@@ -186,6 +252,7 @@ package final class ProxyServer {
     /// Ends everything now and waits for the threads.
     package func stop() {
         state = .stopped
+        targets = []
         purges.cancelAll()
         // Before the fetches end: a request may end because its fetch does.
         workers.post { $0.reportCutOff() }

@@ -22,9 +22,10 @@ final class Worker {
 
     /// Accepts no more connections, closes each connection after its current request, and calls `whenEmpty` once none
     /// is left.
-    func drain(whenEmpty: @escaping () -> Void) {
+    /// - Parameter closingIdle: otherwise each idle connection waits for one more request.
+    func drain(closingIdle: Bool = true, whenEmpty: @escaping () -> Void) {
         clients.stopPersisting()
-        clients.drain(whenEmpty: whenEmpty)
+        clients.drain(closingIdle: closingIdle, whenEmpty: whenEmpty)
     }
 
     /// Counts the requests and tunnels that are about to be aborted.

@@ -8,29 +8,24 @@ import Telemetry
 /// Owned by the server, confined to the control loop.
 final class WorkerGroup {
     typealias Make = @Sendable (_ index: Int, _ loop: EventLoop, _ metrics: LoopMetrics) -> Worker
-    /// A worker and the addresses at which it accepts.
-    private typealias Accepting = Result<(LoopBound<Worker>, [SocketAddress]), ListenError>
 
     private struct Member {
         let thread: LoopThread
         let metrics: LoopMetrics
-        /// `nil` until the worker accepts connections.
+        /// `nil` until the worker runs.
         var worker: LoopBound<Worker>?
     }
 
     private struct Start {
         let count: Int
-        var targets: [ListenTarget]
         let make: Make
-        let completion: (Result<[SocketAddress], ProxyServer.StartError>) -> Void
+        let completion: (SystemError?) -> Void
     }
 
     private let control: EventLoop
     private var members: [Member] = []
     /// Only while starting.
     private var start: Start?
-    /// The addresses at which the workers accept, with the ports that the kernel chose.
-    private(set) var addresses: [SocketAddress] = []
 
     init(control: EventLoop) { self.control = control }
 
@@ -42,65 +37,67 @@ final class WorkerGroup {
 
     // MARK: - Starting
 
-    /// Starts `count` workers that accept connections at `targets`.
+    /// Starts `count` workers, which accept no connections yet.
     /// - Parameters:
     ///   - make: makes one worker; called on that worker's loop.
-    ///   - completion: called on the control loop with the addresses that accept, or with an error; after an error,
-    ///     `stop` ends the workers that were started.
-    func start(
-        _ count: Int, at targets: [ListenTarget], make: @escaping Make,
-        completion: @escaping (Result<[SocketAddress], ProxyServer.StartError>) -> Void
-    ) {
-        start = Start(count: count, targets: targets, make: make, completion: completion)
+    ///   - completion: called on the control loop; after an error, `stop` ends the workers that were started.
+    func start(_ count: Int, make: @escaping Make, completion: @escaping (SystemError?) -> Void) {
+        start = Start(count: count, make: make, completion: completion)
         startNext()
     }
 
     /// Starts the next worker.
     private func startNext() {
         guard let start else { return }
-        guard members.count < start.count else { return end(.success(addresses)) }
+        guard members.count < start.count else { return end(nil) }
         let (index, make) = (members.count, start.make)
-        // The thread takes the targets out of this box. The closure of the thread keeps its captures until the thread
-        // ends, so a captured Unix socket would stay open as long.
-        let targets = Guarded<[ListenTarget]?>(start.targets)
         let metrics = LoopMetrics()
-        let report = LoopBound({ [weak self] (result: Accepting) in _ = self?.started(result) }, on: control)
+        let report = LoopBound({ [weak self] (worker: LoopBound<Worker>) in _ = self?.started(worker) }, on: control)
         do throws(SystemError) {
             let thread = try LoopThread(name: "worker-\(index)") { loop in
                 let worker = make(index, loop, metrics)
-                let result = Accepting { () throws(ListenError) in
-                    let targets = targets.withLock { $0.take() } ?? []
-                    let bound = try targets.map { target throws(ListenError) in try worker.clients.listen(at: target) }
-                    return (LoopBound(worker, on: loop), bound)
-                }
-                report.handle.post { report.value(result) }
-                guard case .success = result else { return }
+                let bound = LoopBound(worker, on: loop)
+                report.handle.post { report.value(bound) }
                 loop.run()
                 worker.cut()
             }
             members.append(Member(thread: thread, metrics: metrics))
         } catch {
-            end(.failure(.system(error)))
+            end(error)
         }
     }
 
-    private func started(_ result: Accepting) {
+    private func started(_ worker: LoopBound<Worker>) {
         // `stop` may have been called meanwhile.
-        guard let start, !members.isEmpty else { return }
-        switch result {
-        case .success(let (worker, bound)):
-            members[members.count - 1].worker = worker
-            addresses = bound
-            // The next workers listen at the ports that the kernel chose for this one.
-            self.start?.targets = zip(start.targets, bound).map { if case .port = $0 { .port($1) } else { $0 } }
-            startNext()
-        case .failure(let error):
-            end(.failure(.listen(error)))
-        }
+        guard start != nil, !members.isEmpty else { return }
+        members[members.count - 1].worker = worker
+        startNext()
     }
 
-    private func end(_ result: Result<[SocketAddress], ProxyServer.StartError>) {
-        start.take()?.completion(result)
+    private func end(_ error: SystemError?) { start.take()?.completion(error) }
+
+    // MARK: - Listening
+
+    /// No worker accepts connections at `addresses` any more, and all accept them at `targets`, or none.
+    /// - Parameter completion: called on the control loop when all workers do.
+    func listen(
+        at targets: [ListenTarget], notAt addresses: [SocketAddress] = [],
+        completion: @escaping (ListenError?) -> Void
+    ) {
+        let count = count
+        gather({ worker, answer in
+            worker.clients.stopListening(at: addresses)
+            do throws(ListenError) {
+                try worker.clients.listen(on: targets.flatMap { $0.sockets(ofLoop: worker.index, among: count) })
+                answer(nil)
+            } catch {
+                answer(error)
+            }
+        }) { [self] (answers: [ListenError?]) in
+            guard let error = answers.compactMap(\.self).first else { return completion(nil) }
+            post { worker in worker.clients.stopListening(at: targets.map(\.address)) }
+            completion(error)
+        }
     }
 
     // MARK: - Telling and asking

@@ -116,10 +116,13 @@ import Testing
             ["demo", "--listen", "unix:/a"],
             "'unix:/a' is invalid for '--listen <addr:port>': the URLs of the demo need"
         ),
-        (["stauts"], "Unexpected 'stauts': a command comes first (serve, check, demo, purge, status, top), and"),
+        (
+            ["stauts"],
+            "Unexpected 'stauts': a command comes first (serve, check, demo, purge, reload, status, top), and"
+        ),
         (
             ["stauts", "--json"],
-            "Unexpected 'stauts': a command comes first (serve, check, demo, purge, status, top), and"
+            "Unexpected 'stauts': a command comes first (serve, check, demo, purge, reload, status, top), and"
         ),
         (["--listen", "127.0.0.1:0", "status"], "Unexpected 'status': a command comes first"),
         (["--listn", "127.0.0.1:1"], "Unknown option '--listn'. Did you mean '--listen'?"),

@@ -79,6 +79,96 @@ import Testing
         }
     }
 
+    @Test func `the service manager shows requests a second, hits and what was saved`() throws {
+        try underManager { manager, origin, start in
+            origin.on("/hit") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
+            let proxy = try start()
+            defer { proxy.stop() }
+            for _ in 1...10 { try proxy.get("/hit") }
+            var told: [String] = []
+            try eventually("it is told; \(told)", within: .seconds(20)) {
+                told += manager.readAll().filter { $0.hasPrefix("STATUS=") }
+                // Perhaps not all of them fell into one interval.
+                return told.contains {
+                    $0.wholeMatch(
+                        of: /STATUS=[0-9.]+ requests\/s, [1-9][0-9.]+% hits, [1-9][0-9.]+% answered without a fetch/)
+                        != nil
+                }
+            }
+        }
+    }
+
+    /// Stops one thread of a program, whose others go on, until it is dropped.
+    private func stopThread(_ name: String, of proxy: Program) throws -> Python {
+        let tasks = "/proc/\(proxy.child)/task"
+        let thread = try #require(
+            System.list(tasks).first { System.contents(of: "\(tasks)/\($0)/comm") == "\(name)\n" })
+        let tracer = try Python(
+            """
+            import ctypes, sys, time
+            call, thread = ctypes.CDLL(None, use_errno=True).ptrace, int(sys.argv[1])
+            # PTRACE_SEIZE, PTRACE_INTERRUPT. The thread goes on when the tracer ends.
+            print(call(0x4206, thread, 0, 0), call(0x4207, thread, 0, 0))
+            time.sleep(600)
+            """, importing: "ctypes", thread)
+        try eventually("it is asked to stop; \(tracer.errors)") { tracer.lines == ["0 0"] }
+        try eventually("it is stopped") {
+            System.contents(of: "\(tasks)/\(thread)/stat").contains(") t ")
+        }
+        return tracer
+    }
+
+    @Test(arguments: ["worker-1", "a main thread"])
+    func `the watchdog is fed only while each loop runs`(_ thread: String) throws {
+        let manager = try ManagerSocket()
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        origin.on("/x") { _ in [.answer(200, body: "x")] }
+        let proxy = try Program.serve(
+            servers: [origin.url], [.workers(2)],
+            variables: ["NOTIFY_SOCKET=\(manager.path)", "WATCHDOG_USEC=2000000"])
+        defer { proxy.stop() }
+        func beats(_ count: Int) throws {
+            var seen = 0
+            try eventually("\(count) beats", within: .seconds(20)) {
+                seen += manager.readAll().count { $0 == "WATCHDOG=1" }
+                return seen >= count
+            }
+        }
+        try beats(4)
+        do {
+            let tracer = try stopThread(thread == "worker-1" ? thread : proxy.processName, of: proxy)
+            defer { withExtendedLifetime(tracer) {} }
+            // One may have been under way. systemd's watchdog ends the service after the interval, here 2 s.
+            System.nap(.milliseconds(700))
+            _ = manager.readAll()
+            try stays("it says nothing", for: .milliseconds(2000)) { !manager.readAll().contains("WATCHDOG=1") }
+        }
+        try beats(2)
+    }
+
+    @Test(arguments: ["WATCHDOG_PID=1", "WATCHDOG_USEC=0", "WATCHDOG_USEC=often"])
+    func `a watchdog that is not for this program is not fed`(_ variable: String) throws {
+        let manager = try ManagerSocket()
+        let proxy = try Program.serve(
+            servers: ["http://127.0.0.1:9"],
+            variables: ["NOTIFY_SOCKET=\(manager.path)", "WATCHDOG_USEC=40000", variable])
+        defer { proxy.stop() }
+        try stays("it says nothing", for: .milliseconds(500)) { !manager.readAll().contains("WATCHDOG=1") }
+    }
+
+    @Test func `after an upgrade the new program feeds the watchdog`() throws {
+        let manager = try ManagerSocket()
+        let proxy = try Program.serve(
+            servers: ["http://127.0.0.1:9"],
+            variables: ["NOTIFY_SOCKET=\(manager.path)", "WATCHDOG_USEC=400000"])
+        defer { proxy.stop() }
+        try proxy.upgrade()
+        #expect(try proxy.exited() == .code(0))
+        _ = manager.readAll()
+        try eventually("it is fed") { manager.readAll().contains("WATCHDOG=1") }
+    }
+
     @Test func `systemd does not start again with a faulty file, and each mistake is logged`() throws {
         let unit = System.contents(of: "\(Repository.folder)/systemd/coalesced.service").split(separator: "\n")
         func said(_ key: String) -> [Substring] {

@@ -18,8 +18,11 @@ final class ManagerSocket: Sendable {
         System.removeFolder(String(path.dropLast("/notify".count)))
     }
 
+    /// All messages that came since, but those that come by the clock.
+    func read() -> [String] { readAll().filter { !$0.hasPrefix("STATUS=") && $0 != "WATCHDOG=1" } }
+
     /// All messages that came since.
-    func read() -> [String] {
+    func readAll() -> [String] {
         var messages: [String] = []
         var message = [UInt8](repeating: 0, count: 4096)
         while case .bytes(let count) = Socket.read(descriptor, into: &message) {

@@ -25,15 +25,17 @@ final class Program: Peer, Sendable {
     ///   - shell: a line for sh(1), in which `exec "$@"` becomes the program.
     ///   - descriptors: the most it may have open; `nil`: as the tests.
     ///   - passed: descriptors that it gets as 3 and so on.
+    ///   - path: where it is; `nil`: as below.
     init(
-        folder: String, in network: OwnNetwork? = nil, _ arguments: [String], variables: [String] = [],
+        folder: String, in network: OwnNetwork? = nil, at path: String? = nil, _ arguments: [String],
+        variables: [String] = [],
         shell: String? = nil, descriptors: Int? = nil,
         passing passed: [Int32] = []
     ) throws {
         _ = System.descriptorLimit
         self.folder = folder
         // env(1) becomes the program: it is the same process. So does what makes a network.
-        var words = (variables.isEmpty ? [] : ["/usr/bin/env"] + variables) + [try Self.path()] + arguments
+        var words = (variables.isEmpty ? [] : ["/usr/bin/env"] + variables) + [try path ?? Self.path()] + arguments
         if let shell { words = ["/bin/sh", "-c", shell, "sh"] + words }
         if let descriptors { words = ["/usr/bin/prlimit", "--nofile=\(descriptors):\(descriptors)"] + words }
         if let network { words = try network.command(words, in: folder) }
@@ -63,16 +65,20 @@ final class Program: Peer, Sendable {
     }
 
     /// The same with a file as it stands.
+    /// - Parameter isLinked: whether the program is started by a link in its folder, which a test may change.
     static func serve(
         file: String, arguments: [String] = [], variables: [String] = [], listeners: Int = 1,
-        in network: OwnNetwork? = nil
+        in network: OwnNetwork? = nil, isLinked: Bool = false
     ) throws -> Program {
         let folder = try System.makeTemporaryFolder()
         try System.write(file.replacing("@", with: folder), to: "\(folder)/coalesced.yaml")
         var words = ["serve", "--config", "\(folder)/coalesced.yaml"]
         if !arguments.contains("--listen") { words += ["--listen", "127.0.0.1:0"] }
         if !arguments.contains("--admin") { words += ["--admin", "unix:\(folder)/admin.sock"] }
-        let program = try Program(folder: folder, in: network, words + arguments, variables: variables)
+        if isLinked { try System.link("\(folder)/coalesced", to: path()) }
+        let program = try Program(
+            folder: folder, in: network, at: isLinked ? "\(folder)/coalesced" : nil, words + arguments,
+            variables: variables)
         try program.waitUntilListening(listeners)
         return program
     }
@@ -165,8 +171,26 @@ final class Program: Peer, Sendable {
         return ending!
     }
 
+    /// The processes that took its place by an upgrade, the latest last.
+    var successors: [pid_t] {
+        diagnostics.matches(of: #/upgraded: process ([0-9]+) accepts/#).compactMap { pid_t($0.1) }
+    }
+
+    /// Upgrades the program that serves now, and waits until the next one does.
+    @discardableResult
+    func upgrade(within limit: Duration = .seconds(20)) throws -> pid_t {
+        let before = successors
+        Spawn.signal(before.last ?? child, SIGUSR2)
+        try eventually("it is upgraded; \(diagnostics.suffix(2000))", within: limit) {
+            successors.count > before.count
+                && diagnostics.matches(of: /the former program accepts no more/).count == successors.count
+        }
+        return successors[before.count]
+    }
+
     /// Kills it if it still runs, and removes its files.
     func stop() {
+        for process in successors where System.exists("/proc/\(process)") { Spawn.signal(process, SIGKILL) }
         if exit() == nil {
             Spawn.signal(child, SIGKILL)
             while exit() == nil { System.nap(.milliseconds(1)) }

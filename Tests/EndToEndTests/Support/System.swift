@@ -169,6 +169,12 @@ enum System {
         _ = unsafe rmdir(path)
     }
 
+    /// Makes a symbolic link.
+    static func link(_ path: String, to target: String) throws {
+        guard unsafe symlink(target, path) == 0 else { throw Failure(call: "symlink \(path)", code: errno) }
+    }
+
+    static func makeExecutable(_ path: String) { _ = unsafe chmod(path, 0o755) }
     static func remove(_ path: String) { _ = unsafe unlink(path) }
     static func rename(_ old: String, to new: String) { _ = unsafe Glibc.rename(old, new) }
 

@@ -127,15 +127,15 @@ import Testing
     @Test func `the listeners of a Unix socket share it, and the last one removes the path`() throws {
         try onLoop { loop in
             let path = temporaryPath("shared")
-            var target: ListenTarget? = try ListenTarget(.unix(path: path))
+            var socket: ListeningSocket? = try ListeningSocket(.unix(path: path))
             var accepted = 0
             let listeners = try (0..<2).map { _ in
-                try Listener(target!, on: loop) { _, _ in
+                try Listener(socket!, on: loop) { _, _ in
                     accepted += 1
                     loop.stop()
                 }
             }
-            target = nil
+            socket = nil
             for (index, listener) in listeners.enumerated() {
                 #expect(unsafe access(path, F_OK) == 0)
                 let client = try TestSocket(connectingTo: .unix(path: path), on: loop)

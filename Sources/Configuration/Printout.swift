@@ -1,0 +1,83 @@
+import YAML
+
+/// Where the value of a key comes from.
+package final class Sources {
+    private let file: (path: String, text: String)?
+    private let variables: Variables
+    private let flags: Overrides
+    /// Where each key stands in the file, by the key's path, such as `clients.max-connections` or `upstreams[0].name`.
+    private lazy var places = file.map { Configuration.places(in: $0.text) } ?? [:]
+
+    /// - Parameter file: its path and text; `nil` if there is none.
+    package init(file: (path: String, text: String)?, variables: Variables, flags: Overrides) {
+        self.file = file
+        self.variables = variables
+        self.flags = flags
+    }
+
+    /// The place at which the operator gave the value: `file:line:column`, a variable or a flag; `nil` for a default.
+    package func place(ofKey path: String) -> String? {
+        if let place = flags.flag(forKey: path) ?? variables.name(forKey: path) { return place }
+        guard let file, let position = places[path] else { return nil }
+        return "\(file.path):\(position.line):\(position.column)"
+    }
+}
+
+extension Overrides {
+    /// The flag that sets the key at `path`; `nil` if it was not given.
+    fileprivate func flag(forKey path: String) -> String? {
+        switch path {
+        case "listen": listeners.isEmpty ? nil : "--listen"
+        case "upstreams[0].servers": servers.isEmpty ? nil : "--upstream"
+        case "admin.address": admin.map { _ in "--admin" }
+        case "workers": workers.map { _ in "--workers" }
+        case "storage.memory": memory.map { _ in "--memory" }
+        case "log-level": logLevel.map { _ in "--log-level" }
+        case "access-log.target": accessLog.map { _ in "--access-log" }
+        default: nil
+        }
+    }
+}
+
+extension Configuration {
+    /// Where each key stands in `text`, by its path.
+    static func places(in text: String) -> [String: Position] {
+        guard case .success(let document) = Document.parse(withoutMark(text)), let root = document.root else {
+            return [:]
+        }
+        return Dictionary(root.places(under: ""), uniquingKeysWith: { first, _ in first })
+    }
+
+    /// The lines of a file that gives `settings`: every key, and behind it where its value comes from. Passwords are
+    /// masked.
+    package static func printout(_ settings: Settings, from sources: Sources) -> [String] {
+        let lines = DefaultFile.lines(of: KeyTable.all, in: settings).filter { line in
+            let content = line.drop { $0 == " " }
+            return !content.isEmpty && content.first != "#"
+        }
+        // The keys of each line, the outermost first: a line may have a whole map.
+        let keys = Dictionary(grouping: places(in: lines.joined(separator: "\n")), by: \.value.line)
+            .compactMapValues { $0.min { $0.value < $1.value }?.key }
+        return lines.enumerated().map { index, line in
+            let shown = Spelling.masked(line)
+            guard let key = keys[index + 1], !line.hasSuffix(":") else { return shown }
+            let padding = String(repeating: " ", count: max(1, 44 - shown.count))
+            return "\(shown)\(padding)# \(sources.place(ofKey: key) ?? "default")"
+        }
+    }
+}
+
+extension Node {
+    fileprivate func places(under path: String) -> [(String, Position)] {
+        switch self {
+        case .scalar: []
+        case .list(let list): list.items.enumerated().flatMap { $1.places(under: "\(path)[\($0)]") }
+        case .mapping(let mapping):
+            mapping.pairs.flatMap { key, value -> [(String, Position)] in
+                guard let name = key.string else { return [] }
+                let path = path.isEmpty ? name : "\(path).\(name)"
+                return [(path, key.position)] + value.places(under: path)
+            }
+        }
+    }
+}

@@ -1,0 +1,107 @@
+import Testing
+
+/// `coalesced check --print`, and the environment variables between the file and the flags.
+@Suite(.scenario) struct CheckPrintTests {
+    private func run(_ words: [String], _ variables: [String] = [], file: String) throws -> Program.Run {
+        let folder = try System.makeTemporaryFolder()
+        try System.write(file, to: "\(folder)/f")
+        let program = try Program(
+            folder: folder, words.map { $0.replacing("@", with: folder) }, variables: variables)
+        defer { program.stop() }
+        return try Program.Run(
+            exit: program.exited(), output: program.output.replacing(folder, with: "@"),
+            errors: program.diagnostics.replacing(folder, with: "@"))
+    }
+
+    private static let file = """
+        workers: 1
+        drain-timeout: 5s
+        clients: {max-connections: 7, head-timeout: 3s}
+        hosts: ["*.example.com", www.example.com]
+        upstreams:
+          - name: app
+            servers: [http://127.0.0.1:9000]
+            max-failures: 9
+        routes:
+          - path: /a
+            upstream: app
+            key: {query: {drop: [utm_*]}}
+        """
+
+    @Test func `each setting is printed with the place that it comes from`() throws {
+        let run = try run(
+            ["check", "--print", "--config", "@/f", "--memory", "2GiB", "--upstream", "unix:/run/app"],
+            ["COALESCED_DRAIN_TIMEOUT=6s", "COALESCED_CLIENTS_HEAD_TIMEOUT=4s", "COALESCED_STORAGE_MEMORY=1GiB"],
+            file: Self.file)
+        #expect(run.exit == .code(0) && run.errors.isEmpty, "\(run)")
+        for (setting, place) in [
+            ("log-level: info", "default"), ("workers: 1", "@/f:1:1"),
+            ("drain-timeout: 6s", "COALESCED_DRAIN_TIMEOUT"), ("  max-connections: 7", "@/f:3:11"),
+            ("  head-timeout: 4s", "COALESCED_CLIENTS_HEAD_TIMEOUT"), ("  memory: 2GiB", "--memory"),
+            ("hosts: [\"*.example.com\", www.example.com]", "@/f:4:1"), ("  - name: app", "@/f:6:5"),
+            ("    servers: [unix:/run/app]", "--upstream"), ("    max-failures: 9", "@/f:8:5"),
+            ("    resolve-ttl: 30s", "default"), ("  - host: any", "default"), ("    path: /a", "@/f:10:5"),
+            ("      query: {drop: [utm_*]}", "@/f:12:11"), ("      sort-query: false", "default"),
+        ] {
+            let lines = run.output.split(separator: "\n").filter { $0.hasPrefix("\(setting) ") }
+            #expect(lines.contains { $0.hasSuffix(" # \(place)") }, "\(setting): \(lines)")
+        }
+        // It is a file with the same settings.
+        let again = try self.run(["check", "--print", "@/f"], file: run.output)
+        func values(_ text: String) -> [String] {
+            text.split(separator: "\n").map { line in String(line.prefix { $0 != "#" }).trimmed }
+        }
+        #expect(again.exit == .code(0) && values(again.output) == values(run.output), "\(again.errors)")
+    }
+
+    @Test func `a wrong variable is one line with its name and the remedy`() throws {
+        for (variable, line) in [
+            ("COALESCED_WORKERS=many", "COALESCED_WORKERS: `many`: not understood; give "),
+            (
+                "COALESCED_STORAGE_MEMORY=12",
+                "COALESCED_STORAGE_MEMORY: `12`: 12 bytes are out of range, and the unit may be missing; give "
+            ),
+            ("COALESCED_UPGRADE_TIMEOUT=2h", "COALESCED_UPGRADE_TIMEOUT: `2h`: out of range; give "),
+            ("COALESCED_LISTEN=", "COALESCED_LISTEN: ``: empty; give at least 1"),
+            ("COALESCED_LISTEN=127.0.0.1:1,127.0.0.1:1", "is there twice; remove one"),
+            ("COALESCED_ADMIN_ADDRESS=http://me:secret@here", "COALESCED_ADMIN_ADDRESS: `http://***@here`: "),
+        ] {
+            for command in [["check", "@/f"], ["serve", "--config", "@/f"]] {
+                let run = try run(command, [variable], file: Self.file)
+                #expect(run.exit == .code(78) && run.output.isEmpty)
+                #expect(run.errors.contains(line) && run.errors.split(separator: "\n").count == 1, "\(run.errors)")
+            }
+        }
+    }
+
+    @Test func `a variable that no key has gets a warning with the nearest one`() throws {
+        let run = try run(
+            ["check", "@/f"], ["COALESCED_STORAG_MEMORY=1GiB", "COALESCED_LOADED_ANEW=1", "OTHER=1"], file: Self.file)
+        #expect(run.exit == .code(0))
+        #expect(
+            run.errors
+                == "COALESCED_STORAG_MEMORY: warning: no key has this variable; did you mean `COALESCED_STORAGE_MEMORY`?\n"
+        )
+    }
+
+    @Test func `without a file variables and flags are all there is`() throws {
+        let run = try run(
+            ["check", "--print", "--workers", "3"], ["COALESCED_LISTEN=0.0.0.0:80,unix:/run/s"], file: "")
+        #expect(run.exit == .code(0), "\(run)")
+        #expect(run.output.contains(#/\nlisten: \[0\.0\.0\.0:80, unix:\/run\/s\] +# COALESCED_LISTEN\n/#))
+        #expect(run.output.contains(#/\nworkers: 3 +# --workers\n/#))
+        #expect(run.output.contains(#/\n  address: off +# default\n/#))
+    }
+
+    @Test func `serve obeys variables, and a reload keeps to them`() throws {
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        origin.on("/x") { _ in [.answer(200, body: "x")] }
+        let proxy = try Program.serve(
+            servers: [origin.url], [.hosts(["elsewhere.example"])], variables: ["COALESCED_HOSTS=127.0.0.1"])
+        defer { proxy.stop() }
+        #expect(try proxy.get("/x").text == "x")
+        #expect(try proxy.command("reload").exit == .code(0))
+        #expect(try proxy.get("/x").text == "x")
+    }
+}
