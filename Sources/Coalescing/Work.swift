@@ -1,5 +1,5 @@
-/// Work that many callers share, as a type of your own: how it begins, and how it stops. It needs no superclass. What it
-/// stores, every thread may use; the compiler checks that, as for any `Sendable` type.
+/// Work that many callers share, as a type of your own: how it begins, and how it stops. It needs no superclass. Any
+/// thread may use its stored properties; the compiler checks that, as for any `Sendable` type.
 ///
 ///     struct UserQuery: Work {
 ///         let id: Int, database: Database

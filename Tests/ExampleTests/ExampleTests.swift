@@ -8,7 +8,7 @@ import Testing
     import FoundationNetworking
 #endif
 
-/// The examples of `Coalescing.docc/Examples.md`, run.
+/// The examples of `Coalescing.docc/Coalescing.md`, run.
 struct ExampleTests {
     @Test func `the first five lines run as printed`() async throws {
         let database = Database()
