@@ -136,36 +136,21 @@ open class AnyOperation: @unchecked Sendable {
 
     // MARK: The steps of an operation's life
 
-    @usableFromInline
-    enum Adoption: Sendable {
-        /// The operation already has a manager or is no longer fresh.
-        case refused
-        case adopted
-        /// The operation was adopted and submitted: it may begin as soon as the manager's gate lets it.
-        case ready
-    }
-
-    /// - Parameter submits: whether to submit the operation in the same step, if it has no dependencies.
-    @usableFromInline
+    /// - Parameter submits: whether to submit the operation in the same step, if it has no dependencies and no observers.
+    /// - Returns: whether it was submitted; `nil` if it already has a manager or is no longer fresh.
     final func adopt(
-        _ enrolment: consuming Enrolment, observers: [OperationObserver], priority: OperationPriority,
-        submits: Bool = false
-    ) -> Adoption {
-        var own: [Tie] = []
+        _ enrolment: consuming Enrolment, observers: [OperationObserver], priority: OperationPriority, submits: Bool
+    ) -> Bool? {
         // Moved, not copied: an enrolment holds several references.
         var enrolment: Enrolment? = consume enrolment
-        let adoption = state.withLock { state -> Adoption in
-            guard state.enrolment == nil, state.lifecycle.isFresh else { return .refused }
+        return state.withLock { state in
+            guard state.enrolment == nil, state.lifecycle.isFresh else { return nil }
             // No caller can find the operation yet, so no gate needs to be told of the priority.
             priorityLevel.max(priority.rawValue, ordering: .relaxed)
             state.enrolment = enrolment.take()
             if !observers.isEmpty { state.ties += observers.map { .observer($0) } }
-            guard submits, state.lifecycle.submitIndependent() else { return .adopted }
-            own = state.ties
-            return .ready
+            return submits && state.ties.isEmpty && state.lifecycle.submit()
         }
-        if case .ready = adoption { tell(own, .ready) }
-        return adoption
     }
 
     /// Registers another `forget` to call when the operation ends. False if the operation has ended already, or belongs
@@ -230,10 +215,10 @@ open class AnyOperation: @unchecked Sendable {
     final func end(
         _ outcome: OperationError?, by initiator: Lifecycle.Initiator, conclude: () -> WakeUps
     ) -> Bool {
-        let ending = state.withLock { state in
+        let (ending, gate) = state.withLock { state in
             let ending = state.lifecycle.end(outcome, by: initiator)
             if ending != .ignored { isDecided.store(true, ordering: .releasing) }
-            return ending
+            return (ending, ending == .leaveToStarter ? state.enrolment?.gate : nil)
         }
         if ending == .ignored { return false }
         let wakeUps = conclude()
@@ -245,7 +230,7 @@ open class AnyOperation: @unchecked Sendable {
         case .leaveSourceAndRetire:
             leaveSource()
         case .leaveToStarter:
-            if wakeUps.first != nil { state.withLock { $0.enrolment?.gate }?.makeRoom(for: self) }
+            if wakeUps.first != nil { gate?.makeRoom(for: self) }
             wakeUps.send()
             return true
         }

@@ -84,7 +84,8 @@ extension OperationQueueManager {
         case .joined(let operation, let token, _), .started(let operation, let token):
             stay = AsyncStay(operation: operation.shared, token: token)
         }
-        if !wait.isOver {
+        var outcome = wait.outcome
+        if outcome == nil {
             await withTaskCancellationHandler {
                 await withCheckedContinuation { continuation in
                     if !wait.begin(continuation) { continuation.resume() }
@@ -92,8 +93,9 @@ extension OperationQueueManager {
             } onCancel: {
                 if stay.leave() { wait.ended(with: .cancelled) }
             }
+            outcome = wait.outcome
         }
-        if let error = wait.error { throw error.thrown }
+        if let error = outcome ?? nil { throw error.thrown }
         // Without an error the value is there, and stays.
         guard let value = stay.operation.value else { throw OperationError.abandoned }
         return (value, stay)
@@ -140,11 +142,9 @@ final class AsyncWait: Sendable {
     @usableFromInline
     init() {}
 
-    @usableFromInline var isOver: Bool { phase.withLock { if case .over = $0 { true } else { false } } }
-
-    /// The error that the task gets instead of the value.
-    @usableFromInline var error: OperationError? {
-        phase.withLock { if case .over(let error) = $0 { error } else { nil } }
+    /// The error that the task gets instead of the value, `.some(nil)` for the value; `nil` before the wait is over.
+    @usableFromInline var outcome: OperationError?? {
+        phase.withLock { if case .over(let error) = $0 { .some(error) } else { nil } }
     }
 
     /// - Returns: false if the wait is over already.

@@ -34,7 +34,7 @@ extension OperationQueueManager {
         case joined(Op, WaiterToken)
         case late(Op, WaiterToken, Value)
         /// `value`: the value, if it was delivered before the operation was ever started.
-        case started(Op, WaiterToken, value: Value?, replaces: Bool)
+        case started(Op, WaiterToken, OperationGate.Entry, value: Value?, replaces: Bool)
         case refused(Refusal, Op?)
     }
 
@@ -63,7 +63,7 @@ extension OperationQueueManager {
     ) -> Enqueued<Op, Found> {
         enqueue(
             identifier, waiter: waiter, priority: priority, replacesFull: replacesFull, unless: unless, make: make,
-            prepare: { _ in })
+            start: { gate.start($0, $1) })
     }
 
     /// `enqueue` of work that is no operation yet: `identifier` and the type `W` name the work.
@@ -73,17 +73,17 @@ extension OperationQueueManager {
         unless: () -> Found? = { nil as Never? }, make: () -> W
     ) -> Enqueued<WorkOperation<W>, Found> {
         var made: W?
-        let enqueued = enqueue(
+        return enqueue(
             identifier, waiter: waiter, priority: priority, replacesFull: replacesFull, unless: unless,
             make: {
                 let work = make()
                 made = work
                 return WorkOperation<W>(work.lastLeavePolicy, stop: work.stop)
-            }, prepare: { _ in })
-        if case .started(let operation, _) = enqueued, let work = made {
-            operation.lead(work, at: gate) { $1.begin(Completion($0)) }
-        }
-        return enqueued
+            },
+            start: { operation, entry in
+                guard let work = made else { return }
+                operation.lead(work, from: entry, at: gate) { $1.begin(Completion($0)) }
+            })
     }
 
     /// `enqueue` of what is done in a task of its own. The value's type names the work.
@@ -93,11 +93,10 @@ extension OperationQueueManager {
         _ identifier: Key, waiter: Waiter<Value>, priority: OperationPriority, unless: () -> Value?,
         begin: @escaping @Sendable (WorkOperation<TaskWork<Value>>) -> Void
     ) -> Enqueued<WorkOperation<TaskWork<Value>>, Value> {
-        let enqueued = enqueue(
+        enqueue(
             identifier, waiter: waiter, priority: priority, unless: unless,
-            make: { WorkOperation<TaskWork<Value>>(.cancel, stop: nil) }, prepare: { _ in })
-        if case .started(let operation, _) = enqueued { operation.lead(begin, at: gate) { $1($0) } }
-        return enqueued
+            make: { WorkOperation<TaskWork<Value>>(.cancel, stop: nil) },
+            start: { $0.lead(begin, from: $1, at: gate) { $1($0) } })
     }
 
     /// `enqueue` of work together with its dependencies. They are asked for only if a new operation is needed, after
@@ -106,11 +105,13 @@ extension OperationQueueManager {
         _ identifier: Key, waiter: Waiter<W.Value>?, priority: OperationPriority = .normal, task: OperationTask<W>
     ) -> Enqueued<WorkOperation<W>, Never> {
         let dependent = DependentWork<W>()
-        let enqueued = enqueue(
+        return enqueue(
             identifier, waiter: waiter, priority: priority, unless: { nil as Never? },
-            make: { WorkOperation<W>(.cancel, stop: dependent.stop) }, prepare: { task.addDependencies($0, dependent) })
-        if case .started(let operation, _) = enqueued { operation.lead(dependent, at: gate) { $1.begin($0) } }
-        return enqueued
+            make: { WorkOperation<W>(.cancel, stop: dependent.stop) }, submits: false,
+            start: { operation, entry in
+                task.addDependencies(operation, dependent)
+                operation.lead(dependent, from: entry, at: gate) { $1.begin($0) }
+            })
     }
 
     /// `enqueue` for a caller on `queue`, where one waiter stands for all callers (see
@@ -135,7 +136,7 @@ extension OperationQueueManager {
                     $0.join(on: place, leads: leads, accepts: accepts) { waiter(operation) }
                 }
             }, make: make)
-        return carryOut(decision, priority: priority, in: shard)
+        return carryOut(decision, priority: priority, in: shard) { gate.start($0, $1) }
     }
 
     /// Starts an operation for its one caller, who is on the operation's home queue: no other caller finds or joins it,
@@ -153,50 +154,42 @@ extension OperationQueueManager {
             shards[0].counters.refused.count()
             return .refused(.queueFull, by: nil)
         }
-        let counters = anyShard(for: operation).counters
-        let adoption = operation.adopt(
-            Enrolment(gate: gate, counters: counters, forget: nil), observers: observers, priority: priority,
-            submits: true)
-        if case .refused = adoption {
-            gate.withdraw()
-            counters.refused.count()
+        let shard = anyShard(for: operation)
+        guard let entry = enrol(operation, in: shard, as: nil, group: group, priority: priority, submits: true) else {
+            shard.counters.refused.count()
             return .refused(.foreign, by: operation)
         }
         guard operation.shared.audience.withLock({ $0.joinAloneAtHome() }) else {
             // Another holder of the operation cancelled it before this call, or delivered a value that no caller had
             // asked for.
             operation.cancel()
-            gate.withdraw()
-            counters.refused.count()
+            gate.releaseSlot(of: operation)
+            shard.counters.refused.count()
             return .refused(.finished, by: operation)
         }
-        counters.started.count()
-        if case .ready = adoption {
-            gate.enterReady(operation, group: group)
-        } else {
-            gate.enter(operation, group: group)
-            operation.submit()
-        }
+        gate.start(operation, entry)
         return .started(operation, operation.shared.token(for: .home))
     }
 
-    /// - Parameter prepare: called with a new operation, after the lock and before the operation may begin.
+    /// - Parameters:
+    ///   - submits: see `OperationGate.enrol`.
+    ///   - start: called with a new operation after the lock: `OperationGate.start`, and what comes before.
     @inlinable
     func enqueue<Op: SharedOperation, Found>(
         _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority, replacesFull: Bool = false,
-        unless: () -> Found?, make: () -> Op, prepare: (Op) -> Void
+        unless: () -> Found?, make: () -> Op, submits: Bool = true, start: (Op, OperationGate.Entry) -> Void
     ) -> Enqueued<Op, Found> {
         let name = InFlightName(identifier, ObjectIdentifier(Op.self))
         let shard = shard(for: name.hash)
         let decision: Decision<Op, Op.Value, Found> = decide(
             name, in: shard, priority: priority, replacesFull: replacesFull, unless: unless,
             join: { operation, leads in operation.shared.audience.withLock { $0.join(waiter, leads: leads) } },
-            make: make)
+            make: make, submits: submits)
         switch decision {
-        case .late(_, _, let value), .started(_, _, .some(let value), _): waiter?.callBack(with: value)
+        case .late(_, _, let value), .started(_, _, _, .some(let value), _): waiter?.callBack(with: value)
         case .found, .joined, .started, .refused: break
         }
-        return carryOut(decision, priority: priority, in: shard, prepare: prepare)
+        return carryOut(decision, priority: priority, in: shard, start: start)
     }
 
     /// The steps of each `enqueue` that are one step for `name`: they run under the lock of the name's shard.
@@ -207,7 +200,8 @@ extension OperationQueueManager {
     func decide<Op: SharedOperation, Found>(
         _ name: InFlightName<Key>, in shard: InFlightShard<Key>, priority: OperationPriority,
         replacesFull: Bool = false,
-        unless: () -> Found?, join: (_ operation: Op, _ leads: Bool) -> Audience<Op.Value>.Join, make: () -> Op
+        unless: () -> Found?, join: (_ operation: Op, _ leads: Bool) -> Audience<Op.Value>.Join, make: () -> Op,
+        submits: Bool = true
     ) -> Decision<Op, Op.Value, Found> {
         shard.table.withLock { table -> Decision<Op, Op.Value, Found> in
             if let found = unless() { return .found(found) }
@@ -229,12 +223,15 @@ extension OperationQueueManager {
             }
             guard gate.admit() else { return .refused(.queueFull, nil) }
             let operation = make()
-            guard operation.shared.mayBeNamed(name.identifier),
-                enrol(operation, in: shard, as: name, group: group?(name.identifier), priority: priority)
-            else {
+            guard operation.shared.mayBeNamed(name.identifier) else {
                 gate.withdraw()
                 return .refused(.foreign, operation)
             }
+            // Behind an operation that may not be gone yet, it is submitted only when it knows what it waits for.
+            let enrolled = enrol(
+                operation, in: shard, as: name, group: group?(name.identifier), priority: priority,
+                submits: submits && entry == nil)
+            guard let start = enrolled else { return .refused(.foreign, operation) }
             InFlightShard.insert(operation, as: name, over: entry, ended: isOver, in: &table)
             if let full {
                 // When a waiter leaves, no caller that holds the operation joins it either.
@@ -243,9 +240,9 @@ extension OperationQueueManager {
             }
             switch join(operation, true) {
             case .joined(let seat):
-                return .started(operation, operation.shared.token(for: seat), value: nil, replaces: replaces)
+                return .started(operation, operation.shared.token(for: seat), start, value: nil, replaces: replaces)
             case .late(let seat, let value):
-                return .started(operation, operation.shared.token(for: seat), value: value, replaces: replaces)
+                return .started(operation, operation.shared.token(for: seat), start, value: value, replaces: replaces)
             case .refused(let refusal):
                 // Another holder of the operation cancelled it just now. Its end removes it from the table.
                 return .refused(refusal, operation)
@@ -256,7 +253,7 @@ extension OperationQueueManager {
     @inlinable
     func carryOut<Op: SharedOperation, Found>(
         _ decision: Decision<Op, Op.Value, Found>, priority: OperationPriority, in shard: InFlightShard<Key>,
-        prepare: (Op) -> Void = { _ in }
+        start: (Op, OperationGate.Entry) -> Void
     ) -> Enqueued<Op, Found> {
         switch decision {
         case .found(let found):
@@ -269,10 +266,9 @@ extension OperationQueueManager {
         case .late(let operation, let token, _):
             shard.counters.joinedLate.count()
             return .joined(operation, token, late: true)
-        case .started(let operation, let token, _, let replaces):
-            prepare(operation)
+        case .started(let operation, let token, let entry, _, let replaces):
             if replaces { shard.counters.replaced.count() }
-            operation.submit()
+            start(operation, entry)
             return .started(operation, token)
         case .refused(let refusal, let operation):
             shard.counters.refused.count()
@@ -307,7 +303,7 @@ extension OperationQueueManager {
             break
         }
         // The stay belongs to `operation`: its waiters leave `operation`, not the one that works for it.
-        switch carryOut(decision, priority: priority, in: shard) {
+        switch carryOut(decision, priority: priority, in: shard, start: { gate.start($0, $1) }) {
         case .joined(let current, _, let late): return .joined(current, .none, late: late)
         case .refused(.foreign, _): return .refused(.foreign, by: operation)
         case let enqueued: return enqueued
@@ -324,12 +320,11 @@ extension OperationQueueManager {
             shard.counters.refused.count()
             return .refused(.queueFull, by: nil)
         }
-        guard enrol(operation, in: shard, as: nil, group: nil, priority: priority) else {
-            gate.withdraw()
+        guard let entry = enrol(operation, in: shard, as: nil, group: nil, priority: priority, submits: true) else {
             shard.counters.refused.count()
             return .refused(.foreign, by: operation)
         }
-        operation.submit()
+        gate.start(operation, entry)
         return .started(operation, .none)
     }
 }

@@ -74,14 +74,6 @@ struct Lifecycle: Sendable {
         return becomeReady()
     }
 
-    /// `submit()` for an operation without unmet dependencies. False, and nothing changed, for an operation with some.
-    mutating func submitIndependent() -> Bool {
-        guard case .pending = phase, !isSubmitted, unmetDependencies == 0 else { return false }
-        isSubmitted = true
-        phase = .ready
-        return true
-    }
-
     private mutating func becomeReady() -> Bool {
         guard case .pending = phase, isSubmitted, unmetDependencies == 0 else { return false }
         phase = .ready

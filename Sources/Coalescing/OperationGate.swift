@@ -40,13 +40,42 @@ final class OperationGate: Sendable {
         }
     }
 
-    /// Enters an admitted operation that has no dependencies: `enter` and `operationIsReady` in one step.
+    /// Makes an admitted operation a member. It begins only in `start`, so this may be called under a shard's lock.
+    /// - Parameter submits: whether to submit the operation in the same step, if nothing stands against it.
+    /// - Returns: what `start` gets; `nil` if the operation already has a manager or is no longer fresh.
     @usableFromInline
-    func enterReady(_ operation: AnyOperation, group: Int?) {
-        guard gate.withLock({ $0.enterReady(operation, group: group, priority: operation.priority) }) else {
-            return beginNext { _ in }
+    func enrol(
+        _ operation: AnyOperation, _ enrolment: consuming Enrolment, observers: [OperationObserver],
+        priority: OperationPriority, group: Int?, submits: Bool
+    ) -> Entry? {
+        let counters = enrolment.counters
+        switch operation.adopt(enrolment, observers: observers, priority: priority, submits: submits) {
+        case nil:
+            withdraw()
+            return nil
+        case false:
+            counters.started.count()
+            gate.withLock { $0.enter(operation, group: group) }
+            return .unsubmitted
+        case true:
+            counters.started.count()
+            return gate.withLock { $0.enterReady(operation, group: group, priority: operation.priority) }
+                ? .running : .waiting
         }
-        if operation.begin() { releaseSlot(of: operation) }
+    }
+
+    /// How far an operation has come in `enrol`.
+    @usableFromInline
+    enum Entry: Sendable { case unsubmitted, waiting, running }
+
+    /// Goes on with an operation after `enrol`. Never under a lock.
+    @usableFromInline
+    func start(_ operation: AnyOperation, _ entry: Entry) {
+        switch entry {
+        case .unsubmitted: operation.submit()
+        case .waiting: beginNext { _ in }
+        case .running: if operation.begin() { releaseSlot(of: operation) }
+        }
     }
 
     func change(_ change: (inout StartGate<AnyOperation>) -> Void) {
@@ -56,19 +85,13 @@ final class OperationGate: Sendable {
     /// Makes room for an operation that is about to enter. False if there is no room.
     @usableFromInline
     func admit() -> Bool {
-        gate.withLock { $0.admit() }
+        !refuses.load(ordering: .relaxed) || gate.withLock { $0.admit() }
     }
 
     /// Gives back the room that `admit` reserved.
     @usableFromInline
     func withdraw() {
         gate.withLock { $0.withdraw() }
-    }
-
-    /// Enters an operation that was admitted.
-    @usableFromInline
-    func enter(_ operation: AnyOperation, group: Int? = nil) {
-        gate.withLock { $0.enter(operation, group: group) }
     }
 
     /// Adds `operation` to a further group, until `endMembership`. `nil` if it entered with this group, or has left.
@@ -93,6 +116,7 @@ final class OperationGate: Sendable {
     }
 
     /// Releases the slot of an operation that has ended and is no longer in any table.
+    @usableFromInline
     func releaseSlot(of operation: AnyOperation) {
         beginNext { $0.leave(operation) }
     }

@@ -134,20 +134,22 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
 
     // MARK: Admission
 
-    /// Makes `operation` one of this manager's. False if it is not fresh. Call `submit()` on it next, without a lock.
+    /// Makes `operation`, which was admitted, one of this manager's. Call `OperationGate.start` next, without a lock.
+    /// - Parameters:
+    ///   - name: the operation's name in the table; `nil` if no caller can find it.
+    ///   - submits: see `OperationGate.enrol`.
+    /// - Returns: `nil` if the operation is not fresh.
     @inlinable
     func enrol(
         _ operation: AnyOperation, in shard: InFlightShard<Key>, as name: InFlightName<Key>?,
-        group: Int?, priority: OperationPriority
-    ) -> Bool {
+        group: Int?, priority: OperationPriority, submits: Bool
+    ) -> OperationGate.Entry? {
         // Strong: operations in flight keep their manager alive.
         var forget: Enrolment.Forget?
         if let name { forget = { self.shard(for: name.hash).remove($0, from: name) } }
         let enrolment = Enrolment(gate: gate, counters: shard.counters, forget: forget)
-        guard case .adopted = operation.adopt(enrolment, observers: observers, priority: priority) else { return false }
-        gate.enter(operation, group: group)
-        shard.counters.started.count()
-        return true
+        return gate.enrol(
+            operation, enrolment, observers: observers, priority: priority, group: group, submits: submits)
     }
 
     // MARK: Aliases

@@ -37,8 +37,10 @@ struct StartGate<Member: GateMember>: Sendable {
     private(set) var running = 0
     /// The number of running members that are leaving.
     private var leaving = 0
-    /// The number of members that were admitted and do not run yet: about to enter, pending or waiting.
+    /// The number of members that do not run yet: pending or waiting.
     private(set) var queued = 0
+    /// The number of members for which `admit` has reserved room, and that have not entered yet.
+    private var expected = 0
 
     private let agingInterval: Int
     private var records = GroupedList<Record>()
@@ -65,36 +67,39 @@ struct StartGate<Member: GateMember>: Sendable {
     /// Makes room for one more member. False if all slots are taken and the maximum number of members waits.
     mutating func admit() -> Bool {
         let room = isPaused ? 0 : max(0, maxConcurrent - running + leaving)
-        guard queued < room || queued - room < maxQueued else { return false }
-        queued += 1
+        let ahead = queued + expected
+        guard ahead < room || ahead - room < maxQueued else { return false }
+        expected += 1
         return true
     }
 
-    /// Gives back the room that `admit` reserved.
+    /// Gives back the room that `admit` reserved, if it did: without a maximum, members enter unasked.
     mutating func withdraw() {
-        queued -= 1
+        if expected > 0 { expected -= 1 }
     }
 
-    /// Enters a member that was admitted.
+    /// Enters a member, which needs the room that `admit` reserved no more.
     /// - Parameter group: the group by which the member is found.
     mutating func enter(_ member: Member, group: Int? = nil) {
+        withdraw()
+        queued += 1
         member.keep(record: records.append(Record(member: member, phase: .pending), group: group))
     }
 
-    /// Enters a member that was admitted and is ready to run.
+    /// Enters a member that is ready to run.
     ///
     /// - Returns: whether it runs, since a slot is free and no member waits. Otherwise it waits like the others: call
     ///   `next()`.
     mutating func enterReady(_ member: Member, group: Int?, priority: OperationPriority) -> Bool {
-        guard !isPaused, running < maxConcurrent, queued == 1 else {
+        guard !isPaused, running < maxConcurrent, highestLane == nil else {
             enter(member, group: group)
             submit(member, priority: priority)
             return false
         }
+        withdraw()
         member.keep(record: records.append(Record(member: member, phase: .running), group: group))
         grants += 1
         running += 1
-        queued -= 1
         return true
     }
 

@@ -81,7 +81,7 @@ public final class Completion<Value: Sendable>: Sendable {
 public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unchecked Sendable {
     /// `nil` if the work is a task, which is stopped itself.
     @usableFromInline let stop: (@Sendable () -> Void)?
-    @usableFromInline let start = Protected(LedStart.entering)
+    @usableFromInline let start = Protected(LedStart.waiting(nil))
 
     @inlinable
     init(_ policy: LastLeavePolicy, stop: (@Sendable () -> Void)?) {
@@ -94,23 +94,31 @@ public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unche
     }
 
     override func handOver() -> Bool {
-        let (isElsewhere, waiting) = start.withLock { $0.grant() }
-        waiting?.resume()
-        return isElsewhere
+        start.withLock { $0.grant() }?.resume()
+        return true
     }
 
     /// Begins the work here if it has its slot, otherwise in a task. Called once, by the caller that led, without a
     /// lock.
-    /// - Parameter execute: begins the work; instead of the method, which cannot be specialized for `W`.
+    /// - Parameters:
+    ///   - entry: what `OperationGate.enrol` has returned.
+    ///   - execute: begins the work; instead of the method, which cannot be specialized for `W`.
     @inlinable
     func lead<Doing: Sendable>(
-        _ doing: Doing, at gate: OperationGate, _ execute: @escaping @Sendable (WorkOperation, Doing) -> Void
+        _ doing: Doing, from entry: OperationGate.Entry, at gate: OperationGate,
+        _ execute: @escaping @Sendable (WorkOperation, Doing) -> Void
     ) {
-        if start.withLock({ $0.lead() }) {
+        if entry == .running || isGranted(from: entry, at: gate) {
             begin(at: gate) { execute(self, doing) }
         } else {
             beginLater(at: gate) { execute(self, doing) }
         }
+    }
+
+    @usableFromInline
+    func isGranted(from entry: OperationGate.Entry, at gate: OperationGate) -> Bool {
+        gate.start(self, entry)
+        return start.withLock { $0.isGranted }
     }
 
     @usableFromInline
@@ -158,45 +166,26 @@ enum TaskWork<Value: Sendable>: Work {
     func begin(_ completion: Completion<Value>) {}
 }
 
-/// Whether the work of a `WorkOperation` has its slot, and whether its leader knows.
+/// Whether the work of a `WorkOperation` may begin. (For one that has its slot from the start, nobody asks.)
 /// ```
-/// entering ─grant→ granted ─lead→ begun
-///    └─lead→ waiting ─grant→ begun
+/// waiting ─grant→ begun
 /// ```
-/// *entering*: the leader is inside `enqueue`. *granted*: the slot came meanwhile, and the leader begins the work when it
-/// gets there. *waiting*: the leader's task waits for the slot, or will.
+/// *waiting*: for the slot; so does the leader's task, if there is one. *begun*: the leader begins the work, here or in
+/// that task.
 @usableFromInline
 enum LedStart: Sendable {
-    case entering
-    case granted
     case waiting(CheckedContinuation<Void, Never>?)
     case begun(Task<Void, Never>?)
 
     var task: Task<Void, Never>? { if case .begun(let task) = self { task } else { nil } }
 
-    /// - Returns: whether the work begins elsewhere, and the task that waits to begin it.
-    mutating func grant() -> (Bool, CheckedContinuation<Void, Never>?) {
-        switch self {
-        case .entering:
-            self = .granted
-            return (true, nil)
-        case .waiting(let continuation):
-            self = .begun(nil)
-            return (true, continuation)
-        case .granted, .begun:
-            return (false, nil)
-        }
-    }
+    var isGranted: Bool { if case .begun = self { true } else { false } }
 
-    /// - Returns: whether the leader begins the work now.
-    @usableFromInline
-    mutating func lead() -> Bool {
-        if case .granted = self {
-            self = .begun(nil)
-            return true
-        }
-        self = .waiting(nil)
-        return false
+    /// - Returns: the task that waits to begin the work.
+    mutating func grant() -> CheckedContinuation<Void, Never>? {
+        guard case .waiting(let continuation) = self else { return nil }
+        self = .begun(nil)
+        return continuation
     }
 
     /// - Returns: whether the slot has come already.
