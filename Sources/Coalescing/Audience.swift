@@ -75,16 +75,11 @@ struct Audience<Value: Sendable>: Sendable {
     /// - Returns: the refusal, if there is one.
     @inlinable
     func canJoin(leads: Bool, ifFull: Bool = false, accepts: (Value) -> Bool) -> Join? {
-        switch phase {
-        case .ended:
-            return .refused(.finished)
-        case .gathering:
-            if isClosed, !leads { return .refused(.closed) }
-        case .delivered(let value):
-            if isClosed, !leads { return .refused(.closed) }
-            if !leads, !accepts(value) { return .refused(.notAccepted) }
-        }
-        return count >= limit && !leads && !ifFull ? .refused(.full) : nil
+        if !isLive { return .refused(.finished) }
+        if leads { return nil }
+        if isClosed { return .refused(.closed) }
+        if case .delivered(let value) = phase, !accepts(value) { return .refused(.notAccepted) }
+        return count >= limit && !ifFull ? .refused(.full) : nil
     }
 
     /// Lets in one more caller of `queue`, where all callers share one seat, or have none if the queue is the
@@ -128,14 +123,10 @@ struct Audience<Value: Sendable>: Sendable {
     /// operation has ended.
     @inlinable
     mutating func deliver(_ value: Value) -> Callbacks<Value>? {
-        switch phase {
-        case .gathering:
-            let callbacks = serve(value)
-            phase = .delivered(value)
-            return callbacks
-        case .delivered, .ended:
-            return nil
-        }
+        guard case .gathering = phase else { return nil }
+        let callbacks = serve(value)
+        phase = .delivered(value)
+        return callbacks
     }
 
     /// Makes followers of the waiters that accept the value, and releases all others, all at this moment, so that the
@@ -217,23 +208,16 @@ struct Audience<Value: Sendable>: Sendable {
     /// Ends the stay like `leave` if it is still waiting; otherwise `nil`, and nothing changed.
     @inlinable
     mutating func stopWaiting(_ token: SlotToken) -> Departure? {
-        switch phase {
         // In this phase every seat has a waiter.
-        case .gathering: leave(token)
-        case .delivered, .ended: nil
-        }
+        if case .gathering = phase { leave(token) } else { nil }
     }
 
     /// Ends the audience if it is empty: from then on no waiter is let in. True if this call ended it.
     @inlinable
     mutating func endIfEmpty() -> Bool {
-        guard count == 0 else { return false }
-        switch phase {
-        case .ended: return false
-        case .gathering, .delivered:
-            finishPhase()
-            return true
-        }
+        guard count == 0, isLive else { return false }
+        finishPhase()
+        return true
     }
 
     /// Ends the audience with the operation's result. A value that arrives only now is delivered first. An error goes
@@ -294,10 +278,7 @@ struct Audience<Value: Sendable>: Sendable {
     /// - Returns: whether this call closed it.
     @inlinable
     mutating func closeUnlessDelivered() -> Bool {
-        switch phase {
-        case .gathering: close()
-        case .delivered, .ended: false
-        }
+        if case .gathering = phase { close() } else { false }
     }
 
     @inlinable
@@ -310,18 +291,8 @@ struct Audience<Value: Sendable>: Sendable {
     }
 
     @inlinable
-    var hasValue: Bool {
-        switch phase {
-        case .gathering, .ended(nil): false
-        case .delivered, .ended(.some): true
-        }
-    }
+    var hasValue: Bool { value != nil }
 
     @inlinable
-    var isLive: Bool {
-        switch phase {
-        case .gathering, .delivered: true
-        case .ended: false
-        }
-    }
+    var isLive: Bool { if case .ended = phase { false } else { true } }
 }

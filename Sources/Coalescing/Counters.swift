@@ -51,19 +51,13 @@ public struct OperationQueueSnapshot: Sendable, Equatable {
 
     /// Adds the counts of `other`: the sum of two managers.
     public mutating func add(_ other: OperationQueueSnapshot) {
-        started += other.started
-        joined += other.joined
-        joinedLate += other.joinedLate
-        found += other.found
-        released += other.released
-        refused += other.refused
-        replaced += other.replaced
-        finished += other.finished
-        failed += other.failed
-        cancelled += other.cancelled
-        inFlight += other.inFlight
-        queued += other.queued
+        for count in Self.counts { self[keyPath: count] += other[keyPath: count] }
     }
+
+    private static let counts: [any WritableKeyPath<Self, Int> & Sendable] = [
+        \.started, \.joined, \.joinedLate, \.found, \.released, \.refused, \.replaced, \.finished, \.failed,
+        \.cancelled, \.inFlight, \.queued,
+    ]
 
     mutating func add(_ counters: ShardCounters) {
         started += counters.started.load(ordering: .relaxed)

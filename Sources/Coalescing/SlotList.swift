@@ -26,9 +26,6 @@ package struct SlotToken: Hashable, Sendable {
 /// A token names one stay. Once its element has left, the token finds no element, even if the slot was taken again.
 @usableFromInline
 package struct SlotList<Element> {
-    /// The name of one stay.
-    @usableFromInline package typealias Token = SlotToken
-
     @usableFromInline
     struct Slot {
         @usableFromInline var element: Element?
@@ -62,7 +59,7 @@ package struct SlotList<Element> {
 
     /// Appends `element`. The token finds it until it leaves.
     @inlinable
-    package mutating func append(_ element: consuming Element) -> Token {
+    package mutating func append(_ element: consuming Element) -> SlotToken {
         let index: Int32
         if firstFree == Self.none {
             index = Int32(truncatingIfNeeded: slots.count)
@@ -77,12 +74,12 @@ package struct SlotList<Element> {
         if last == Self.none { first = index } else { slots[Int(last)].next = index }
         last = index
         count += 1
-        return Token(index: UInt32(truncatingIfNeeded: index), stay: slots[Int(index)].stay)
+        return SlotToken(index: UInt32(truncatingIfNeeded: index), stay: slots[Int(index)].stay)
     }
 
     /// Removes the element that the token names; `nil` if it has left.
     @inlinable
-    package mutating func remove(_ token: Token) -> Element? {
+    package mutating func remove(_ token: SlotToken) -> Element? {
         let index = Int(token.index)
         // Moved out, not copied: an element may hold several references.
         guard index < slots.count, slots[index].stay == token.stay, let element = slots[index].element.take() else {
@@ -95,7 +92,7 @@ package struct SlotList<Element> {
     /// Changes the element that the token names in place. False if it has left. `body` must not leave `nil`.
     @discardableResult
     @inlinable
-    mutating func update(_ token: Token, _ body: (inout Element?) -> Void) -> Bool {
+    mutating func update(_ token: SlotToken, _ body: (inout Element?) -> Void) -> Bool {
         let index = Int(token.index)
         guard index < slots.count, slots[index].stay == token.stay, slots[index].element != nil else { return false }
         body(&slots[index].element)
@@ -114,27 +111,20 @@ package struct SlotList<Element> {
         count -= 1
     }
 
-    /// The element that the token names, in place; `nil` if it has left. Setting `nil`, or an element that has left,
-    /// has no effect.
+    /// The element that the token names; `nil` if it has left.
     @inlinable
-    subscript(token: Token) -> Element? {
-        get {
-            let index = Int(token.index)
-            return index < slots.count && slots[index].stay == token.stay ? slots[index].element : nil
-        }
-        set {
-            let index = Int(token.index)
-            if let newValue, index < slots.count, slots[index].stay == token.stay { slots[index].element = newValue }
-        }
+    subscript(token: SlotToken) -> Element? {
+        let index = Int(token.index)
+        return index < slots.count && slots[index].stay == token.stay ? slots[index].element : nil
     }
 
     /// The token of the first element for which `isMeant` is true.
     @inlinable
-    func token(where isMeant: (Element) -> Bool) -> Token? {
+    func token(where isMeant: (Element) -> Bool) -> SlotToken? {
         var index = first
         while index != Self.none {
             if let element = slots[Int(index)].element, isMeant(element) {
-                return Token(index: UInt32(truncatingIfNeeded: index), stay: slots[Int(index)].stay)
+                return SlotToken(index: UInt32(truncatingIfNeeded: index), stay: slots[Int(index)].stay)
             }
             index = slots[Int(index)].next
         }
@@ -146,9 +136,9 @@ package struct SlotList<Element> {
 
     /// The element that has been in the list longest, and its token.
     @inlinable
-    var front: (token: Token, element: Element)? {
+    var front: (token: SlotToken, element: Element)? {
         guard first != Self.none, let element = slots[Int(first)].element else { return nil }
-        return (Token(index: UInt32(truncatingIfNeeded: first), stay: slots[Int(first)].stay), element)
+        return (SlotToken(index: UInt32(truncatingIfNeeded: first), stay: slots[Int(first)].stay), element)
     }
 
     /// Visits every element in order, in place. An element that `body` sets to `nil` leaves.
