@@ -33,6 +33,7 @@ let package = Package(
     products: [
         .library(name: "Coalescing", targets: ["Coalescing"]),
         .library(name: "CoalescingPlaces", targets: ["CoalescingPlaces"]),
+        .library(name: "CoalescingDispatch", targets: ["CoalescingDispatch"]),
         .library(name: "CoalescingFoundation", targets: ["CoalescingFoundation"]),
         .executable(name: "coalesced", targets: ["coalesced"]),
     ],
@@ -45,8 +46,10 @@ let package = Package(
     targets: [
         .target(name: "Bytes", swiftSettings: lending),
         .target(name: "Coalescing", exclude: ["README.md"], swiftSettings: strict),
-        // Where callers of the library live. Foundation has a target of its own: whoever does not name it does not link it.
+        // What is built on the library's core. Dispatch and Foundation have a target each: whoever does not name one does not
+        // link it.
         .target(name: "CoalescingPlaces", dependencies: ["Coalescing"], swiftSettings: strict),
+        .target(name: "CoalescingDispatch", dependencies: ["Coalescing"], swiftSettings: strict),
         .target(name: "CoalescingFoundation", dependencies: ["Coalescing"], swiftSettings: strict),
         .target(
             name: "HTTPSemantics",
@@ -79,8 +82,8 @@ let package = Package(
         .target(
             name: "Proxy",
             dependencies: [
-                "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Routing", "Storage", "Telemetry", "Upstream",
-                theirs("Logging", of: "swift-log"),
+                "Bytes", "Coalescing", "CoalescingPlaces", "HTTPSemantics", "Libevent", "Routing", "Storage",
+                "Telemetry", "Upstream", theirs("Logging", of: "swift-log"),
             ],
             swiftSettings: lending
         ),
@@ -102,8 +105,8 @@ let package = Package(
         .executableTarget(
             name: "coalesced",
             dependencies: [
-                "Bytes", "Coalescing", "Console", "Libevent", "Proxy", "Routing", "Admin", "Configuration", "Storage",
-                "Upstream", "Telemetry",
+                "Bytes", "Coalescing", "CoalescingPlaces", "Console", "Libevent", "Proxy", "Routing", "Admin",
+                "Configuration", "Storage", "Upstream", "Telemetry",
                 theirs("ArgumentParser", of: "swift-argument-parser"),
                 theirs("Logging", of: "swift-log"),
             ],
@@ -128,14 +131,20 @@ let package = Package(
         // A name server for tests.
         .target(name: "NameServing", dependencies: ["Libevent"], path: "Tests/NameServing", swiftSettings: strict),
         .testTarget(name: "BytesTests", dependencies: ["Bytes", "Repeatable"], swiftSettings: strict),
-        .testTarget(name: "CoalescingTests", dependencies: ["Coalescing", "Repeatable"], swiftSettings: strict),
-        // As a stranger uses the library: by its public declarations alone, with Foundation beside it.
-        .testTarget(name: "CoalescingUseTests", dependencies: ["Coalescing"], swiftSettings: strict),
         .testTarget(
-            name: "CoalescingPlacesTests", dependencies: ["Coalescing", "CoalescingFoundation", "CoalescingPlaces"],
+            name: "CoalescingTests", dependencies: ["Coalescing", "CoalescingPlaces", "Repeatable"],
+            swiftSettings: strict),
+        // As a stranger uses the library: by its public declarations alone, with Foundation beside it.
+        .testTarget(
+            name: "CoalescingUseTests", dependencies: ["Coalescing", "CoalescingPlaces"], swiftSettings: strict),
+        .testTarget(
+            name: "CoalescingPlacesTests",
+            dependencies: ["Coalescing", "CoalescingDispatch", "CoalescingFoundation", "CoalescingPlaces"],
             swiftSettings: strict),
         // The examples that the library's pages print.
-        .testTarget(name: "ExampleTests", dependencies: ["Coalescing", "CoalescingPlaces"], swiftSettings: strict),
+        .testTarget(
+            name: "ExampleTests", dependencies: ["Coalescing", "CoalescingDispatch", "CoalescingPlaces"],
+            swiftSettings: strict),
         .testTarget(
             name: "HTTPSemanticsTests", dependencies: ["HTTPSemantics", "Bytes", "Repeatable"], swiftSettings: strict),
         .testTarget(

@@ -40,7 +40,7 @@ open class AnyOperation: @unchecked Sendable {
         /// An operation that this one depends on, kept only to find cycles.
         case dependency(WeakOperation)
         /// Takes the operation out of one more place in its manager's table.
-        case alias(Enrolment.Forget)
+        case alias(Forget)
         /// The operation that executes for this one, and the seat that this one has there.
         case source(WeakOperation, WaiterToken)
     }
@@ -113,7 +113,7 @@ open class AnyOperation: @unchecked Sendable {
     /// Runs the operation without a manager, as soon as its dependencies are met. No effect if it was started before,
     /// or has ended.
     public final func start() {
-        submit()
+        becomeReady { $0.submit() }
     }
 
     /// Ends the operation with `.cancelled` and stops its work. False if it had ended already.
@@ -156,7 +156,7 @@ open class AnyOperation: @unchecked Sendable {
     /// Registers another `forget` to call when the operation ends. False if the operation has ended already, or belongs
     /// to no manager with this gate.
     @usableFromInline
-    final func addAlias(in gate: OperationGate, forget: @escaping Enrolment.Forget) -> Bool {
+    final func addAlias(in gate: OperationGate, forget: @escaping Forget) -> Bool {
         state.withLock { state in
             guard state.enrolment?.gate === gate else { return false }
             state.ties.append(.alias(forget))
@@ -167,11 +167,6 @@ open class AnyOperation: @unchecked Sendable {
     @usableFromInline
     final func isEnrolled(in gate: OperationGate) -> Bool {
         state.withLock { $0.enrolment?.gate === gate }
-    }
-
-    @usableFromInline
-    final func submit() {
-        becomeReady { $0.submit() }
     }
 
     /// Takes a step of the life that may have made the operation ready: if so, it waits for its slot or begins.
@@ -299,7 +294,7 @@ open class AnyOperation: @unchecked Sendable {
 
     /// Ends the operation with an error that did not come from its own work.
     @discardableResult
-    func endFromOutside(with error: OperationError) -> Bool {
+    package func endFromOutside(with error: OperationError) -> Bool {
         end(error, by: .outside) { .none }
     }
 

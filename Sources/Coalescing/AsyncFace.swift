@@ -71,7 +71,7 @@ extension OperationQueueManager {
     /// - Returns: the value, and the stay with the operation, which goes on until the operation ends or the stay is left;
     ///   `nil` if the value was found.
     @inlinable
-    nonisolated(nonsending) func wait<Op: SharedOperation>(
+    package nonisolated(nonsending) func wait<Op: SharedOperation>(
         accepts: (@Sendable (Op.Value) -> Bool)? = nil, enqueue: (Waiter<Op.Value>) -> Enqueued<Op, Op.Value>
     ) async throws -> (value: Op.Value, stay: AsyncStay<Op.Value>?) {
         // The task was cancelled before this call: enqueue nothing.
@@ -108,7 +108,7 @@ extension Result where Failure == OperationError {
 
 /// A task's stay with an operation.
 @usableFromInline
-struct AsyncStay<Value: Sendable>: Sendable {
+package struct AsyncStay<Value: Sendable>: Sendable {
     @usableFromInline let operation: CoalescibleOperation<Value>
     @usableFromInline let token: WaiterToken
 
@@ -120,7 +120,7 @@ struct AsyncStay<Value: Sendable>: Sendable {
 
     @discardableResult
     @inlinable
-    func leave() -> Bool { operation.leave(token) }
+    package func leave() -> Bool { operation.leave(token) }
 }
 
 /// A task's wait for the outcome of an operation, which may come before the task waits. Without the value, which the

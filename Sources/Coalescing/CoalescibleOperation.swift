@@ -306,7 +306,7 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation, @unchecked Senda
     override var isReplaceable: Bool { audience.withLock { $0.isLive && $0.isClosed } }
 
     @discardableResult
-    override func endFromOutside(with error: OperationError) -> Bool {
+    package override func endFromOutside(with error: OperationError) -> Bool {
         end(error, by: .outside) { conclude(.failure(error)) }
     }
 

@@ -45,7 +45,7 @@ extension AnyOperation {
 
     /// Calls `sequel` once no caller can find the operation any longer; at once if that is so already. Never under a
     /// lock.
-    final func whenEnded(_ sequel: @escaping @Sendable (OperationError?) -> Void) {
+    package final func whenEnded(_ sequel: @escaping @Sendable (OperationError?) -> Void) {
         let outcome = state.withLock { state in
             let outcome = state.lifecycle.finalOutcome
             if outcome == nil { state.ties.append(.sequel(sequel)) }

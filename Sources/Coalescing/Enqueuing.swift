@@ -89,7 +89,7 @@ extension OperationQueueManager {
     /// `enqueue` of what is done in a task of its own. The value's type names the work.
     /// - Parameter begin: calls `run`.
     @inlinable
-    func enqueue<Value>(
+    package func enqueue<Value>(
         _ identifier: Key, waiter: Waiter<Value>, priority: OperationPriority, unless: () -> Value?,
         begin: @escaping @Sendable (WorkOperation<TaskWork<Value>>) -> Void
     ) -> Enqueued<WorkOperation<TaskWork<Value>>, Value> {
@@ -97,21 +97,6 @@ extension OperationQueueManager {
             identifier, waiter: waiter, priority: priority, unless: unless,
             make: { WorkOperation<TaskWork<Value>>(.cancel, stop: nil) },
             start: { $0.lead(begin, from: $1, at: gate) { $1($0) } })
-    }
-
-    /// `enqueue` of work together with its dependencies. They are asked for only if a new operation is needed, after
-    /// the lock.
-    public func enqueue<W: Work>(
-        _ identifier: Key, waiter: Waiter<W.Value>?, priority: OperationPriority = .normal, task: OperationTask<W>
-    ) -> Enqueued<WorkOperation<W>, Never> {
-        let dependent = DependentWork<W>()
-        return enqueue(
-            identifier, waiter: waiter, priority: priority, unless: { nil as Never? },
-            make: { WorkOperation<W>(.cancel, stop: dependent.stop) }, submits: false,
-            start: { operation, entry in
-                task.addDependencies(operation, dependent)
-                operation.lead(dependent, from: entry, at: gate) { $1.begin($0) }
-            })
     }
 
     /// `enqueue` for a caller on `queue`, where one waiter stands for all callers (see
@@ -175,7 +160,7 @@ extension OperationQueueManager {
     ///   - submits: see `OperationGate.enrol`.
     ///   - start: called with a new operation after the lock: `OperationGate.start`, and what comes before.
     @inlinable
-    func enqueue<Op: SharedOperation, Found>(
+    package func enqueue<Op: SharedOperation, Found>(
         _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority, replacesFull: Bool = false,
         unless: () -> Found?, make: () -> Op, submits: Bool = true, start: (Op, OperationGate.Entry) -> Void
     ) -> Enqueued<Op, Found> {

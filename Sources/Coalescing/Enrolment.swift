@@ -1,24 +1,16 @@
+/// Removes an ended operation from one place in a manager's table.
+@usableFromInline typealias Forget = @Sendable (AnyOperation) -> Void
+
 /// A manager's record of one operation in flight: its counters, and the closures to call when it ends. Part of the
 /// operation's state, so it needs no object of its own. It does not know `Key`, so that the common end of all
 /// operations is not generic.
-@usableFromInline
 struct Enrolment: Sendable {
-    /// Removes an ended operation from one place in a manager's table.
-    @usableFromInline typealias Forget = @Sendable (AnyOperation) -> Void
-
     /// The gate that holds the operation's slot.
-    @usableFromInline let gate: OperationGate
+    let gate: OperationGate
     /// The counters of the operation's shard.
-    @usableFromInline let counters: ShardCounters
+    let counters: ShardCounters
     /// Removes the operation from its place; `nil` for an operation that no caller can find. Keeps the manager alive.
-    @usableFromInline let forget: Forget?
-
-    @inlinable
-    init(gate: OperationGate, counters: ShardCounters, forget: Forget?) {
-        self.gate = gate
-        self.counters = counters
-        self.forget = forget
-    }
+    let forget: Forget?
 
     /// Counts the operation's end and removes it from its place. Never under a lock.
     func forget(_ operation: AnyOperation, outcome: OperationError?) {

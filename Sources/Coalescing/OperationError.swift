@@ -18,7 +18,7 @@ public enum OperationError: Error, Sendable {
     }
 
     /// What an `async` caller catches: the error of the work as it was thrown, and cancellation as everywhere in Swift.
-    @usableFromInline var thrown: any Error {
+    @usableFromInline package var thrown: any Error {
         switch self {
         case .cancelled: CancellationError()
         case .failed(let error): error

@@ -2,7 +2,7 @@ import Synchronization
 
 /// A manager's start gate and its lock. Begins the operations that the gate lets through.
 @usableFromInline
-final class OperationGate: Sendable {
+package final class OperationGate: Sendable {
     private let gate: Protected<StartGate<AnyOperation>>
 
     /// Whether the number of waiting operations is limited. Most managers need no room made.
@@ -41,14 +41,17 @@ final class OperationGate: Sendable {
     }
 
     /// Makes an admitted operation a member. It begins only in `start`, so this may be called under a shard's lock.
-    /// - Parameter submits: whether to submit the operation in the same step, if nothing stands against it.
+    /// - Parameters:
+    ///   - counters: those of the operation's shard.
+    ///   - forget: see `Enrolment`.
+    ///   - submits: whether to submit the operation in the same step, if nothing stands against it.
     /// - Returns: what `start` gets; `nil` if the operation already has a manager or is no longer fresh.
     @usableFromInline
     func enrol(
-        _ operation: AnyOperation, _ enrolment: consuming Enrolment, observers: [OperationObserver],
+        _ operation: AnyOperation, counters: ShardCounters, forget: Forget?, observers: [OperationObserver],
         priority: OperationPriority, group: Int?, submits: Bool
     ) -> Entry? {
-        let counters = enrolment.counters
+        let enrolment = Enrolment(gate: self, counters: counters, forget: forget)
         switch operation.adopt(enrolment, observers: observers, priority: priority, submits: submits) {
         case nil:
             withdraw()
@@ -66,20 +69,16 @@ final class OperationGate: Sendable {
 
     /// How far an operation has come in `enrol`.
     @usableFromInline
-    enum Entry: Sendable { case unsubmitted, waiting, running }
+    package enum Entry: Sendable { case unsubmitted, waiting, running }
 
     /// Goes on with an operation after `enrol`. Never under a lock.
     @usableFromInline
     func start(_ operation: AnyOperation, _ entry: Entry) {
         switch entry {
-        case .unsubmitted: operation.submit()
+        case .unsubmitted: operation.start()
         case .waiting: beginNext { _ in }
         case .running: if operation.begin() { releaseSlot(of: operation) }
         }
-    }
-
-    func change(_ change: (inout StartGate<AnyOperation>) -> Void) {
-        gate.withLock { change(&$0) }
     }
 
     /// Makes room for an operation that is about to enter. False if there is no room.

@@ -26,7 +26,7 @@
 /// Operations in flight keep their manager alive, and the manager keeps them alive.
 public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     @usableFromInline let shards: [InFlightShard<Key>]
-    @usableFromInline let gate: OperationGate
+    @usableFromInline package let gate: OperationGate
     @usableFromInline let observers: [OperationObserver]
     @usableFromInline let group: (@Sendable (Key) -> Int)?
 
@@ -109,7 +109,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
 
     /// Starts no more operations until `resume()`. Running operations continue, and joining remains possible.
     public func pause() {
-        gate.change { $0.isPaused = true }
+        gate.beginNext { $0.isPaused = true }
     }
 
     /// Begins the operations that have queued up since `pause`. Any thread.
@@ -145,11 +145,11 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         group: Int?, priority: OperationPriority, submits: Bool
     ) -> OperationGate.Entry? {
         // Strong: operations in flight keep their manager alive.
-        var forget: Enrolment.Forget?
+        var forget: Forget?
         if let name { forget = { self.shard(for: name.hash).remove($0, from: name) } }
-        let enrolment = Enrolment(gate: gate, counters: shard.counters, forget: forget)
         return gate.enrol(
-            operation, enrolment, observers: observers, priority: priority, group: group, submits: submits)
+            operation, counters: shard.counters, forget: forget, observers: observers, priority: priority, group: group,
+            submits: submits)
     }
 
     // MARK: Aliases
@@ -177,7 +177,7 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
             return true
         }
         guard isEntered || membership != nil else { return false }
-        let forget: Enrolment.Forget = { [gate] operation in
+        let forget: Forget = { [gate] operation in
             shard.remove(operation, from: name)
             if let membership { gate.endMembership(membership) }
         }

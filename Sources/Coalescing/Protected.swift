@@ -6,18 +6,18 @@ public import Synchronization
 /// between two critical sections and reports every one of them as a race (Swift 6.3.1, Linux). The atomic beside it
 /// states that order in instrumented code: one plain load and one plain store on x86-64, about a nanosecond.
 @usableFromInline
-struct Protected<State: Sendable>: ~Copyable, Sendable {
+package struct Protected<State: Sendable>: ~Copyable, Sendable {
     @usableFromInline let mutex: Mutex<State>
     @usableFromInline let order = Atomic<UInt8>(0)
 
     @inlinable
-    init(_ state: consuming State) {
+    package init(_ state: consuming State) {
         mutex = Mutex(state)
     }
 
     /// Calls `body` with exclusive access. Not re-entrant: keep `body` short, and call no code of a user in it.
     @inlinable @inline(__always)
-    borrowing func withLock<R: Sendable>(_ body: (inout State) -> R) -> R {
+    package borrowing func withLock<R: Sendable>(_ body: (inout State) -> R) -> R {
         mutex.withLock { state in
             _ = order.load(ordering: .acquiring)
             defer { order.store(0, ordering: .releasing) }

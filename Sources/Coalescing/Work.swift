@@ -38,7 +38,7 @@ extension Work {
 ///
 /// (Work that stores its own completion forgets nothing: it and the completion keep each other.)
 public final class Completion<Value: Sendable>: Sendable {
-    @usableFromInline let operation: CoalescibleOperation<Value>
+    @usableFromInline package let operation: CoalescibleOperation<Value>
 
     /// Takes on the duty for an operation of a subclass.
     @inlinable
@@ -84,7 +84,7 @@ public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unche
     @usableFromInline let start = Protected(LedStart.waiting(nil))
 
     @inlinable
-    init(_ policy: LastLeavePolicy, stop: (@Sendable () -> Void)?) {
+    package init(_ policy: LastLeavePolicy, stop: (@Sendable () -> Void)?) {
         self.stop = stop
         super.init(lastLeavePolicy: policy)
     }
@@ -104,7 +104,7 @@ public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unche
     ///   - entry: what `OperationGate.enrol` has returned.
     ///   - execute: begins the work; instead of the method, which cannot be specialized for `W`.
     @inlinable
-    func lead<Doing: Sendable>(
+    package func lead<Doing: Sendable>(
         _ doing: Doing, from entry: OperationGate.Entry, at gate: OperationGate,
         _ execute: @escaping @Sendable (WorkOperation, Doing) -> Void
     ) {
@@ -141,7 +141,7 @@ public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unche
     /// Does `work` in a task of the leader. On this stack up to its first wait: to wake another thread costs more than
     /// most work.
     @inlinable
-    func run(_ work: @escaping @Sendable () async throws -> W.Value) {
+    package func run(_ work: @escaping @Sendable () async throws -> W.Value) {
         let body: @Sendable () async -> Void = {
             do {
                 self.finish(.success(try await work()))
@@ -161,9 +161,9 @@ public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unche
 
 /// The type of work that an `async` closure is. It has no instances: the closure begins, and its task stops.
 @usableFromInline
-enum TaskWork<Value: Sendable>: Work {
+package enum TaskWork<Value: Sendable>: Work {
     @usableFromInline
-    func begin(_ completion: Completion<Value>) {}
+    package func begin(_ completion: Completion<Value>) {}
 }
 
 /// Whether the work of a `WorkOperation` may begin. (For one that has its slot from the start, nobody asks.)

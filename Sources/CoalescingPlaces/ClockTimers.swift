@@ -1,4 +1,4 @@
-public import Coalescing
+import Coalescing
 
 /// The timers of a clock: each waits in a task of its own.
 ///

@@ -1,4 +1,4 @@
-public import Coalescing
+import Coalescing
 import Synchronization
 
 /// A clock for tests: its time passes only in `advance`, which fires the timers that come due on the caller's stack and

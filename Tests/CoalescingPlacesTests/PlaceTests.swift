@@ -1,4 +1,5 @@
 import Coalescing
+import CoalescingDispatch
 import CoalescingFoundation
 import CoalescingPlaces
 import Dispatch

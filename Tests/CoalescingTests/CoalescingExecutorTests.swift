@@ -2,6 +2,7 @@ import Repeatable
 import Testing
 
 @testable import Coalescing
+@testable import CoalescingPlaces
 
 /// One action for a burst.
 struct CoalescingExecutorTests {

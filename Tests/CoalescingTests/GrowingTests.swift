@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Coalescing
+@testable import CoalescingPlaces
 
 /// A value that goes on growing, and its readers.
 struct GrowingTests {

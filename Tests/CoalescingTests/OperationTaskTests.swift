@@ -1,6 +1,7 @@
 import Testing
 
 @testable import Coalescing
+@testable import CoalescingPlaces
 
 /// Work that is made of what other work has brought.
 struct OperationTaskTests {

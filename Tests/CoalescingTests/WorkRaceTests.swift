@@ -4,6 +4,7 @@ import Synchronization
 import Testing
 
 @testable import Coalescing
+@testable import CoalescingPlaces
 
 /// `RaceTests` for work without a subclass, much of which waits for its slot in tasks of its leaders; and for `async`
 /// callers, whose tasks are cancelled at any moment.

@@ -1,4 +1,5 @@
 import Coalescing
+import CoalescingPlaces
 import Foundation
 import Synchronization
 import Testing
@@ -24,7 +25,8 @@ struct ExecutorUseTests {
     @Test func `the runtime's timers work without an event loop`() async {
         let (written, lines) = AsyncStream<[String]>.makeStream()
         let log = CoalescingExecutor(
-            coalesceWait: .milliseconds(1), maxWait: .milliseconds(2), timers: TaskTimers(), on: InlineQueue.shared,
+            coalesceWait: .milliseconds(1), maxWait: .milliseconds(2), timers: ClockTimers(ContinuousClock()),
+            on: InlineQueue.shared,
             combine: { $0 += $1 }, act: { lines.yield($0) })
         log.add(["GET / 200"])
         #expect(await written.first { _ in true } == ["GET / 200"])

@@ -1,4 +1,5 @@
 import Coalescing
+import CoalescingDispatch
 import CoalescingPlaces
 import Dispatch
 import Foundation

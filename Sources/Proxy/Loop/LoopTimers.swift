@@ -1,4 +1,4 @@
-import Coalescing
+package import CoalescingPlaces
 package import Libevent
 
 /// A loop's timers, for types that know no loops.

@@ -1,5 +1,6 @@
 import Bytes
 import Coalescing
+import CoalescingPlaces
 import Libevent
 import Logging
 import Telemetry

@@ -1,6 +1,7 @@
 import Synchronization
 
 @testable import Coalescing
+@testable import CoalescingPlaces
 
 /// Time that passes only when told to; what comes due meanwhile fires in order, each at its own moment.
 final class ManualClock: TimerSource {

@@ -1,4 +1,5 @@
 import Coalescing
+import CoalescingPlaces
 
 /// Users by number. What is asked for within a millisecond is one query, and each number is in it once.
 struct UserLoader {
@@ -12,7 +13,7 @@ struct UserLoader {
     let lookups = OperationQueueManager<Int>()
     let batch: CoalescingExecutor<[Int: Completion<User?>]>
 
-    init(database: Database, timers: any TimerSource = TaskTimers()) {
+    init(database: Database, timers: any TimerSource = ClockTimers(ContinuousClock())) {
         batch = CoalescingExecutor(
             coalesceWait: .milliseconds(1), maxWait: .milliseconds(1), timers: timers, on: InlineQueue.shared,
             combine: { $0.merge($1) { $1 } },

@@ -1,4 +1,5 @@
 import Coalescing
+import CoalescingPlaces
 
 /// The addresses of a host.
 struct Resolve: Work {

@@ -1,4 +1,5 @@
 import Coalescing
+import CoalescingPlaces
 
 /// The lines of a log as they are written: read once for all who follow it, however late they come.
 struct LogTail {

@@ -1,3 +1,5 @@
+public import Coalescing
+
 /// A recipe: work together with what it depends on. Resolve → connect → fetch are three pieces of work, each shared on
 /// its own; the task for the last one knows how to get the one before it, and makes its work of the value that it gets.
 ///
@@ -45,6 +47,23 @@ public struct OperationTask<W: Work>: Sendable {
             work.makeLater { try? make(repeat (each asked).end) }
             repeat operation.wait(for: each asked, rule: rule)
         }
+    }
+}
+
+extension OperationQueueManager {
+    /// `enqueue` of work together with its dependencies. They are asked for only if a new operation is needed, after
+    /// the lock.
+    public func enqueue<W: Work>(
+        _ identifier: Key, waiter: Waiter<W.Value>?, priority: OperationPriority = .normal, task: OperationTask<W>
+    ) -> Enqueued<WorkOperation<W>, Never> {
+        let dependent = DependentWork<W>()
+        return enqueue(
+            identifier, waiter: waiter, priority: priority, unless: { nil as Never? },
+            make: { WorkOperation<W>(.cancel, stop: dependent.stop) }, submits: false,
+            start: { operation, entry in
+                task.addDependencies(operation, dependent)
+                operation.lead(dependent, from: entry, at: gate) { $1.begin($0) }
+            })
     }
 }
 

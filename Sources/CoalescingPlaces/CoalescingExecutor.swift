@@ -1,3 +1,5 @@
+public import Coalescing
+
 /// Turns a burst of elements into one action: `combine` folds each new element into the gathered ones, and `act` gets
 /// the whole after `coalesceWait` without a new element, but never later than `maxWait` after the first one.
 ///

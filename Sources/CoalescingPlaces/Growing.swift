@@ -1,3 +1,5 @@
+public import Coalescing
+
 /// A value that goes on growing: elements that one writer appends and any number of readers follow, each at its own
 /// pace, from the start or from now. It is the value of work that streams (`Work<Growing<Element>>`), and needs no
 /// operation.
