@@ -1,4 +1,4 @@
-package import CoalescingPlaces
+import CoalescingPlaces
 package import Libevent
 
 /// A loop's timers, for types that know no loops.
