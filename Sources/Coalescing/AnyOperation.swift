@@ -213,7 +213,7 @@ open class AnyOperation: @unchecked Sendable {
         let (ending, gate) = state.withLock { state in
             let ending = state.lifecycle.end(outcome, by: initiator)
             if ending != .ignored { isDecided.store(true, ordering: .releasing) }
-            return (ending, ending == .leaveToStarter ? state.enrolment?.gate : nil)
+            return (ending, ending == .leaveToStarter ? state.enrolment?.gate.whichRefuses : nil)
         }
         if ending == .ignored { return false }
         let wakeUps = conclude()
@@ -258,7 +258,7 @@ open class AnyOperation: @unchecked Sendable {
         for case .alias(let forget) in aliases { forget(self) }
         if isFindable { farewell = state.withLock { $0.retire() } }
         let gate = enrolment?.gate
-        if wakeUps.first != nil || farewell != nil { gate?.makeRoom(for: self) }
+        if wakeUps.first != nil || farewell != nil { gate?.whichRefuses?.makeRoom(for: self) }
         wakeUps.send()
         if let farewell {
             tell(farewell.ties, farewell.phase, error: outcome)

@@ -17,7 +17,7 @@ extension OperationQueueManager {
         work: @escaping @Sendable () async throws -> Value
     ) async throws -> Value {
         try await wait {
-            enqueue(identifier, waiter: $0, priority: priority, unless: unless, begin: { $0.run(work) })
+            enqueue(identifier, waiter: $0, priority: priority, unless: unless, doing: work) { $0.run($1) }
         }.value
     }
 

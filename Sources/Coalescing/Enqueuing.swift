@@ -89,14 +89,14 @@ extension OperationQueueManager {
     /// `enqueue` of what is done in a task of its own. The value's type names the work.
     /// - Parameter begin: calls `run`.
     @inlinable
-    package func enqueue<Value>(
-        _ identifier: Key, waiter: Waiter<Value>, priority: OperationPriority, unless: () -> Value?,
-        begin: @escaping @Sendable (WorkOperation<TaskWork<Value>>) -> Void
+    package func enqueue<Value, Doing: Sendable>(
+        _ identifier: Key, waiter: Waiter<Value>, priority: OperationPriority, unless: () -> Value?, doing: Doing,
+        begin: @escaping @Sendable (WorkOperation<TaskWork<Value>>, Doing) -> Void
     ) -> Enqueued<WorkOperation<TaskWork<Value>>, Value> {
         enqueue(
             identifier, waiter: waiter, priority: priority, unless: unless,
             make: { WorkOperation<TaskWork<Value>>(.cancel, stop: nil) },
-            start: { $0.lead(begin, from: $1, at: gate) { $1($0) } })
+            start: { $0.lead(doing, from: $1, at: gate, begin) })
     }
 
     /// `enqueue` for a caller on `queue`, where one waiter stands for all callers (see

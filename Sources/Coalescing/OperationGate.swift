@@ -109,9 +109,12 @@ package final class OperationGate: Sendable {
         beginNext { $0.submit(operation, priority: operation.priority) }
     }
 
+    /// The gate, if others may need the room that `makeRoom` makes.
+    var whichRefuses: OperationGate? { refuses.load(ordering: .relaxed) ? self : nil }
+
     /// Lets others in for an operation that has ended, although it keeps its slot until `releaseSlot`.
     func makeRoom(for operation: AnyOperation) {
-        if refuses.load(ordering: .relaxed) { gate.withLock { $0.makeRoom(for: operation) } }
+        gate.withLock { $0.makeRoom(for: operation) }
     }
 
     /// Releases the slot of an operation that has ended and is no longer in any table.

@@ -151,7 +151,7 @@ extension OperationQueueManager {
         keeping limit: Int = 1024, work: @escaping @Sendable () async throws -> S
     ) -> some AsyncSequence<S.Element, any Error> & Sendable where S.AsyncIterator: SendableMetatype {
         elements(from: start) {
-            self.enqueue(identifier, waiter: $0, priority: priority, unless: { nil }) { operation in
+            self.enqueue(identifier, waiter: $0, priority: priority, unless: { nil }, doing: work) { operation, work in
                 let elements = Growing<S.Element>(keeping: limit)
                 _ = operation.deliver(growing: elements)
                 operation.run {
