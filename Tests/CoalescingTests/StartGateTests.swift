@@ -51,6 +51,20 @@ struct StartGateTests {
         #expect(gate.queued == 0)
     }
 
+    @Test func `a ready member runs at once if a slot is free and none waits for one`() {
+        var gate = gate(1)
+        let (dependent, first, second) = (Member(1), Member(2), Member(3))
+        gate.enter(dependent)
+        let runs = gate.enterReady(first, group: nil, priority: .low)
+        #expect(runs)
+        let runsToo = gate.enterReady(second, group: nil, priority: .low)
+        #expect(!runsToo)
+        gate.submit(dependent, priority: .normal)
+        gate.leave(first)
+        #expect(drain(&gate) == [1, 3])
+        #expect(gate.running == 0 && gate.queued == 0)
+    }
+
     @Test func `urgent members start first, equal ones in order of arrival`() {
         var gate = gate(1)
         _ = put([(1, .low), (2, .high), (3, .background), (4, .normal), (5, .high), (6, .low)], into: &gate)
