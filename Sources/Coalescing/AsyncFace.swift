@@ -37,7 +37,6 @@ extension OperationQueueManager {
     /// `value(for:make:)` for a class of operations. Whether the operation goes on without waiters, its
     /// `lastLeavePolicy` decides. Once the caller has the value, it counts as a follower until the operation ends; to
     /// stop following a value that goes on growing, use `withValue`.
-    ///
     /// - Throws: as `value(for:work:)`.
     @inlinable
     public nonisolated(nonsending) func value<Op: SharedOperation>(
@@ -70,6 +69,7 @@ extension OperationQueueManager {
 
     /// - Returns: the value, and the stay with the operation, which goes on until the operation ends or the stay is left;
     ///   `nil` if the value was found.
+    /// - Throws: as `value(for:work:)`.
     @inlinable
     package nonisolated(nonsending) func wait<Op: SharedOperation>(
         accepts: (@Sendable (Op.Value) -> Bool)? = nil, enqueue: (Waiter<Op.Value>) -> Enqueued<Op, Op.Value>
@@ -118,6 +118,7 @@ package struct AsyncStay<Value: Sendable>: Sendable {
         self.token = token
     }
 
+    /// See `CoalescibleOperation.leave`.
     @discardableResult
     @inlinable
     package func leave() -> Bool { operation.leave(token) }

@@ -86,8 +86,7 @@ extension OperationQueueManager {
             })
     }
 
-    /// `enqueue` of what is done in a task of its own. The value's type names the work.
-    /// - Parameter begin: calls `run`.
+    /// `enqueue` of what is done in a task of its own: `begin` calls `run`. The value's type names the work.
     @inlinable
     package func enqueue<Value, Doing: Sendable>(
         _ identifier: Key, waiter: Waiter<Value>, priority: OperationPriority, unless: () -> Value?, doing: Doing,

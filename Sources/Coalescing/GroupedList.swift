@@ -15,7 +15,6 @@ struct GroupedList<Element> {
     }
 
     private static var none: Int32 { SlotList<Element>.none }
-    private static var fewestChains: Int { 16 }
 
     private var places = SlotList<Place>()
     /// The first index of each chain. Empty until an element with a group comes.
@@ -86,7 +85,7 @@ struct GroupedList<Element> {
     }
 
     private mutating func addChains() {
-        chains = Array(repeating: Self.none, count: max(Self.fewestChains, chains.count * 2))
+        chains = Array(repeating: Self.none, count: max(16, chains.count * 2))
         for index in places.slots.indices {
             if let group = places.slots[index].element?.group { link(index, group) }
         }

@@ -13,12 +13,9 @@ package final class OperationGate: Sendable {
         refuses = Atomic(gate.maxQueued < .max)
     }
 
-    var maxQueued: Int {
-        get { gate.withLock { $0.maxQueued } }
-        set {
-            refuses.store(newValue < .max, ordering: .relaxed)
-            gate.withLock { $0.maxQueued = newValue }
-        }
+    func set(maxQueued: Int) {
+        refuses.store(maxQueued < .max, ordering: .relaxed)
+        gate.withLock { $0.maxQueued = maxQueued }
     }
 
     func read<Answer: Sendable>(_ question: (StartGate<AnyOperation>) -> Answer) -> Answer {

@@ -26,6 +26,7 @@
 /// Operations in flight keep their manager alive, and the manager keeps them alive.
 public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     @usableFromInline let shards: [InFlightShard<Key>]
+    /// Shared by all shards.
     @usableFromInline package let gate: OperationGate
     @usableFromInline let observers: [OperationObserver]
     @usableFromInline let group: (@Sendable (Key) -> Int)?
@@ -128,8 +129,8 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     /// Beyond it, `enqueue` starts no operation and returns `.refused(.queueFull, by: nil)`; joining remains possible.
     /// May change at any time; lowering the limit removes no waiting operation.
     public var maxQueued: Int {
-        get { gate.maxQueued }
-        set { gate.maxQueued = newValue }
+        get { gate.read { $0.maxQueued } }
+        set { gate.set(maxQueued: newValue) }
     }
 
     // MARK: Admission

@@ -10,6 +10,7 @@ package struct Protected<State: Sendable>: ~Copyable, Sendable {
     @usableFromInline let mutex: Mutex<State>
     @usableFromInline let order = Atomic<UInt8>(0)
 
+    /// Takes the first state.
     @inlinable
     package init(_ state: consuming State) {
         mutex = Mutex(state)

@@ -38,6 +38,7 @@ extension Work {
 ///
 /// (Work that stores its own completion forgets nothing: it and the completion keep each other.)
 public final class Completion<Value: Sendable>: Sendable {
+    /// The operation that ends with the work.
     @usableFromInline package let operation: CoalescibleOperation<Value>
 
     /// Takes on the duty for an operation of a subclass.
@@ -83,6 +84,7 @@ public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unche
     @usableFromInline let stop: (@Sendable () -> Void)?
     @usableFromInline let start = Protected(LedStart.waiting(nil))
 
+    /// For a manager, which calls `lead` next.
     @inlinable
     package init(_ policy: LastLeavePolicy, stop: (@Sendable () -> Void)?) {
         self.stop = stop
@@ -162,6 +164,7 @@ public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unche
 /// The type of work that an `async` closure is. It has no instances: the closure begins, and its task stops.
 @usableFromInline
 package enum TaskWork<Value: Sendable>: Work {
+    /// Never called.
     @usableFromInline
     package func begin(_ completion: Completion<Value>) {}
 }
