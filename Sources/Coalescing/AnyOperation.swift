@@ -254,6 +254,7 @@ open class AnyOperation: @unchecked Sendable {
             if !isFindable { farewell = state.retire() }
             return (outcome, isFindable)
         }
+        forgetWork()
         enrolment?.forget(self, outcome: outcome)
         for case .alias(let forget) in aliases { forget(self) }
         if isFindable { farewell = state.withLock { $0.retire() } }
@@ -297,6 +298,9 @@ open class AnyOperation: @unchecked Sendable {
     package func endFromOutside(with error: OperationError) -> Bool {
         end(error, by: .outside) { .none }
     }
+
+    /// The operation has ended, and does not stop its work any more.
+    func forgetWork() {}
 
     /// Whether the operation, which has its slot now, begins elsewhere: there `begin(_:)` is called.
     func handOver() -> Bool { false }

@@ -47,26 +47,6 @@ extension OperationQueueManager {
         }.value
     }
 
-    /// Joins or starts as `value(for:make:)` does, for a value that goes on growing, and calls `body` with it. The task
-    /// follows the operation until `body` returns or throws, and then leaves, so that a stream without readers can be
-    /// stopped.
-    ///
-    /// A task that is cancelled while `body` runs leaves when `body` has ended, as with any `async` function.
-    ///
-    /// - Parameter body: runs on the caller's actor, if there is one.
-    /// - Returns: the result of `body`.
-    /// - Throws: as `value(for:make:)`, and the errors of `body`.
-    public nonisolated(nonsending) func withValue<Op: SharedOperation, Outcome>(
-        for identifier: Key, priority: OperationPriority = .normal, make: () -> Op,
-        body: nonisolated(nonsending) (Op.Value) async throws -> Outcome
-    ) async throws -> Outcome {
-        let (value, stay) = try await wait {
-            enqueue(identifier, waiter: $0, priority: priority, unless: { nil }, make: make)
-        }
-        defer { stay?.leave() }
-        return try await body(value)
-    }
-
     /// - Returns: the value, and the stay with the operation, which goes on until the operation ends or the stay is left;
     ///   `nil` if the value was found.
     /// - Throws: as `value(for:work:)`.

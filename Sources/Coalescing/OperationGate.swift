@@ -72,7 +72,10 @@ package final class OperationGate: Sendable {
     @usableFromInline
     func start(_ operation: AnyOperation, _ entry: Entry) {
         switch entry {
-        case .unsubmitted: operation.start()
+        case .unsubmitted:
+            operation.start()
+            // It may have ended before it entered.
+            if operation.hasEnded { releaseSlot(of: operation) }
         case .waiting: beginNext { _ in }
         case .running: if operation.begin() { releaseSlot(of: operation) }
         }

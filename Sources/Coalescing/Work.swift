@@ -13,9 +13,9 @@ public protocol Work<Value>: Sendable {
     /// What the callers get.
     associatedtype Value: Sendable
 
-    /// Begins the work and returns soon. Called once: on the stack of the caller that led if a slot is free, otherwise
-    /// in a task of that caller. So it runs with the task-local values of that caller, and so do the tasks that it
-    /// makes.
+    /// Begins the work and returns soon. Called once: on the stack of the caller that led if a slot is free and no
+    /// predecessor is still being stopped, otherwise in a task of that caller. So it runs with the task-local values of
+    /// that caller, and so do the tasks that it makes.
     func begin(_ completion: Completion<Value>)
 
     /// Stops the work that `begin` began. Called at most once, after `begin` has returned, on the thread that cancelled.
@@ -36,7 +36,7 @@ extension Work {
 /// The duty to end one piece of work, for whoever does it: a closure, a task, an object. Any thread. If the last
 /// reference goes without `finish`, the callers get `.abandoned`: they never wait for work that was forgotten.
 ///
-/// (Work that stores its own completion forgets nothing: it and the completion keep each other.)
+/// (Work that stores its own completion forgets nothing: until the end, it and the completion keep each other.)
 public final class Completion<Value: Sendable>: Sendable {
     /// The operation that ends with the work.
     @usableFromInline package let operation: CoalescibleOperation<Value>
@@ -80,20 +80,23 @@ public final class Completion<Value: Sendable>: Sendable {
 /// It begins where its leader is: on the leader's stack, or in a task of the leader that waits for the slot, never on
 /// the stack of whoever frees the slot, since the task-local values there are not the leader's.
 public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unchecked Sendable {
-    /// `nil` if the work is a task, which is stopped itself.
-    @usableFromInline let stop: (@Sendable () -> Void)?
+    /// Stops the work, until it has ended; `nil` if the work is a task, which is stopped itself.
+    @usableFromInline let stop: Protected<(@Sendable () -> Void)?>
     @usableFromInline let start = Protected(LedStart.waiting(nil))
 
     /// For a manager, which calls `lead` next.
     @inlinable
     package init(_ policy: LastLeavePolicy, stop: (@Sendable () -> Void)?) {
-        self.stop = stop
+        self.stop = Protected(stop)
         super.init(lastLeavePolicy: policy)
     }
 
     public override func cancelWork() {
-        if let stop { stop() } else { start.withLock { $0.task }?.cancel() }
+        if let stop = stop.withLock({ $0 }) { stop() } else { start.withLock { $0.task }?.cancel() }
     }
+
+    /// Work that stores its completion, and the operation, would keep each other.
+    override func forgetWork() { _ = stop.withLock { $0.take() } }
 
     override func handOver() -> Bool {
         start.withLock { $0.grant() }?.resume()
@@ -157,7 +160,8 @@ public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unche
             } else {
                 Task(operation: body)
             }
-        if !hasEnded { start.withLock { $0 = .begun(task) } }
+        // If the operation was cancelled meanwhile, `cancelWork` follows, and has no task to cancel.
+        if hasEnded { task.cancel() } else { start.withLock { $0 = .begun(task) } }
     }
 }
 

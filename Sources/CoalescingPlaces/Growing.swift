@@ -23,6 +23,10 @@ public final class Growing<Element: Sendable>: Sendable {
         /// How many elements have been appended so far.
         var count = 0
         var end: Result<Void, any Error>?
+        /// How many elements the fastest reader has read.
+        var read = 0
+        /// The writer, while it waits for room.
+        var writer: CheckedContinuation<Void, Never>?
         var sleepers: [Int: CheckedContinuation<Void, Never>] = [:]
         /// How often a reader has slept so far, to name the sleepers.
         var naps = 0
@@ -77,15 +81,37 @@ public final class Growing<Element: Sendable>: Sendable {
     /// They throw `CancellationError` if the task is cancelled, `GrowingError.behind` if the next element is kept no
     /// longer, or the error with which the value ended.
     public func elements(from start: Start = .start) -> some AsyncSequence<Element, any Error> & Sendable {
-        Elements(next: start == .start ? 0 : count) { (self, nil) }
+        let first = start == .start ? 0 : count
+        return Elements { (self, first, nil) }
     }
 
     /// Element `number`, or the end; `nil` if it has not come yet.
     func step(_ number: Int) -> Result<Element?, any Error>? {
-        state.withLock { state in
-            if number < state.count - limit { return .failure(GrowingError.behind) }
-            if number < state.count { return .success(state.kept[number % limit]) }
-            return state.end.map { end in end.map { nil } }
+        let (step, writer) = state.withLock {
+            state -> (Result<Element?, any Error>?, CheckedContinuation<Void, Never>?) in
+            if number < state.count - limit { return (.failure(GrowingError.behind), nil) }
+            guard number < state.count else { return (state.end.map { end in end.map { nil } }, nil) }
+            state.read = max(state.read, number + 1)
+            return (.success(state.kept[number % limit]), state.writer.take())
+        }
+        writer?.resume()
+        return step
+    }
+
+    /// Returns when the fastest reader has not yet to read as many elements as are kept, or when the task is cancelled.
+    /// For one writer.
+    func waitForRoom() async {
+        await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let isThere = state.withLock { state in
+                    if state.count - state.read < limit || Task.isCancelled { return true }
+                    state.writer = continuation
+                    return false
+                }
+                if isThere { continuation.resume() }
+            }
+        } onCancel: {
+            state.withLock { $0.writer.take() }?.resume()
         }
     }
 
@@ -133,8 +159,28 @@ extension CoalescibleOperation {
 }
 
 extension OperationQueueManager {
+    /// Joins or starts as `value(for:make:)` does, for a value that goes on growing, and calls `body` with it. The task
+    /// follows the operation until `body` returns or throws, and then leaves, so that a stream without readers can be
+    /// stopped.
+    ///
+    /// A task that is cancelled while `body` runs leaves when `body` has ended, as with any `async` function.
+    ///
+    /// - Parameter body: runs on the caller's actor, if there is one.
+    /// - Returns: the result of `body`.
+    /// - Throws: as `value(for:make:)`, and the errors of `body`.
+    public nonisolated(nonsending) func withValue<Op: SharedOperation, Outcome>(
+        for identifier: Key, priority: OperationPriority = .normal, make: () -> Op,
+        body: nonisolated(nonsending) (Op.Value) async throws -> Outcome
+    ) async throws -> Outcome {
+        let (value, stay) = try await wait {
+            enqueue(identifier, waiter: $0, priority: priority, unless: { nil }, make: make)
+        }
+        defer { stay?.leave() }
+        return try await body(value)
+    }
+
     /// The elements of the sequence that `work` makes, which is read once for all callers that ask for `identifier` at
-    /// the same time. It is read in a task, as fast as it gives, however slow a reader is.
+    /// the same time. It is read in a task, as fast as its fastest reader reads, but for the elements that are kept.
     ///
     ///     for try await line in logs.elements(for: "api", work: { try await server.lines(of: "api") }) { show(line) }
     ///
@@ -155,7 +201,10 @@ extension OperationQueueManager {
                 let elements = Growing<S.Element>(keeping: limit)
                 _ = operation.deliver(growing: elements)
                 operation.run {
-                    for try await element in try await work() { elements.append(element) }
+                    for try await element in try await work() {
+                        await elements.waitForRoom()
+                        elements.append(element)
+                    }
                     // A sequence that is cancelled may just stop.
                     try Task.checkCancellation()
                     return elements
@@ -179,15 +228,43 @@ extension OperationQueueManager {
         from start: Growing<Element>.Start,
         enqueue: @escaping @Sendable (Waiter<Growing<Element>>) -> Enqueued<Op, Growing<Element>>
     ) -> Elements<Element> where Op.Value == Growing<Element> {
-        Elements(next: start == .start ? 0 : nil) {
-            let (growing, stay) = try await self.wait(accepts: { start == .now || $0.keepsStart }, enqueue: enqueue)
-            return (growing, stay)
+        Elements {
+            let first = First()
+            do {
+                let accepts: @Sendable (Growing<Element>) -> Bool = { growing in
+                    if start == .now { first.number.withLock { $0 = growing.count } }
+                    return start == .now || growing.keepsStart
+                }
+                let (growing, stay) = try await self.wait(accepts: accepts, enqueue: enqueue)
+                return (growing, first.number.withLock { $0 }, stay)
+            } catch OperationError.released {
+                // The work had dropped the start before it handed out the value.
+                throw GrowingError.behind
+            }
         }
     }
 }
 
+/// The number of the first element for a reader that has joined: that of the next element when it joined, or when the
+/// value was handed out.
+private final class First: Sendable {
+    let number = Protected(0)
+}
+
 /// The elements of a growing value, for one reader, who may have to join the work first.
 private struct Elements<Element: Sendable>: AsyncSequence, AsyncIteratorProtocol, Sendable {
+    typealias Join = @Sendable () async throws -> (Growing<Element>, first: Int, AsyncStay<Growing<Element>>?)
+
+    /// ```
+    /// new ─first step→ reading ─end, error, cancelled→ over
+    /// ```
+    private enum Phase: Sendable {
+        case new
+        /// `next`: the number of the element that is read next.
+        case reading(Place, next: Int)
+        case over
+    }
+
     /// Leaves when the last copy of the iterator goes.
     private final class Place: Sendable {
         let growing: Growing<Element>
@@ -200,40 +277,33 @@ private struct Elements<Element: Sendable>: AsyncSequence, AsyncIteratorProtocol
         deinit { stay?.leave() }
     }
 
-    /// The number of the element that is read next; `nil` before the reader has joined, if it reads from then on.
-    var next: Int?
-    let join: @Sendable () async throws -> (Growing<Element>, AsyncStay<Growing<Element>>?)
-    private var place: Place?
+    let join: Join
+    private var phase = Phase.new
 
-    init(
-        next: Int?, join: @escaping @Sendable () async throws -> (Growing<Element>, AsyncStay<Growing<Element>>?)
-    ) {
-        (self.next, self.join) = (next, join)
-    }
+    init(join: @escaping Join) { self.join = join }
 
     func makeAsyncIterator() -> Elements { self }
 
     mutating func next(isolation actor: isolated (any Actor)? = #isolation) async throws -> Element? {
-        if place == nil {
-            let (growing, stay) = try await join()
-            place = Place(growing, stay)
+        let before = phase
+        // What throws ends the elements too.
+        phase = .over
+        let (place, number): (Place, Int)
+        switch before {
+        case .new:
+            let (growing, first, stay) = try await join()
+            (place, number) = (Place(growing, stay), first)
+        case .reading(let current, let next): (place, number) = (current, next)
+        case .over: return nil
         }
-        guard let growing = place?.growing else { return nil }
-        let number = next ?? growing.count
-        next = number + 1
-        do {
-            while true {
-                try Task.checkCancellation()
-                if let step = growing.step(number) {
-                    let element = try step.get()
-                    if element == nil { place = nil }
-                    return element
-                }
-                await growing.sleep(until: number)
+        while true {
+            try Task.checkCancellation()
+            if let step = place.growing.step(number) {
+                guard let element = try step.get() else { return nil }
+                phase = .reading(place, next: number + 1)
+                return element
             }
-        } catch {
-            place = nil
-            throw error
+            await place.growing.sleep(until: number)
         }
     }
 }

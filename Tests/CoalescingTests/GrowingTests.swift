@@ -37,6 +37,42 @@ struct GrowingTests {
         #expect(try await read(growing.elements(from: .now)) == [])
     }
 
+    /// A sequence of the numbers from 0, of which each is ready.
+    private func counted(_ count: Int) -> AsyncStream<Int> {
+        AsyncStream { writer in
+            for number in 0..<count { writer.yield(number) }
+            writer.finish()
+        }
+    }
+
+    @Test func `a sole reader gets every element of a long sequence that is ready`() async throws {
+        let all = manager.elements(for: "a", keeping: 16) { [self] in counted(3_000) }
+        #expect(try await read(all) == Array(0..<3_000))
+    }
+
+    @Test func `the caller that leads from now misses nothing`() async throws {
+        let all = manager.elements(for: "a", from: .now) { [self] in counted(3) }
+        #expect(try await read(all) == [0, 1, 2])
+    }
+
+    @Test func `after the end, or an error, a reader gets nil and begins no work`() async throws {
+        let made = Log<Int>()
+        var ended = manager.elements(for: "a") { [self] in
+            made.append(1)
+            return counted(1)
+        }.makeAsyncIterator()
+        #expect(try await ended.next(isolation: #isolation) == 0)
+        #expect(try await ended.next(isolation: #isolation) == nil)
+        #expect(try await ended.next(isolation: #isolation) == nil)
+        var failed = manager.elements(for: "b") { () async throws -> AsyncStream<Int> in
+            made.append(2)
+            throw Broken()
+        }.makeAsyncIterator()
+        await #expect(throws: Broken.self) { try await failed.next(isolation: #isolation) }
+        #expect(try await failed.next(isolation: #isolation) == nil)
+        #expect(made.entries == [1, 2])
+    }
+
     @Test func `a reader gets the error with which the value ended, after the elements`() async {
         let growing = Growing<Int>()
         growing.append(1)

@@ -12,6 +12,40 @@ struct WorkTests {
         manager.enqueue(identifier, waiter: .logging(to: log)) { Errand(desk: desk) }
     }
 
+    /// Work that keeps its completion, as for a delegate.
+    private final class Keeping: Work {
+        let completion = Protected<Completion<Int>?>(nil)
+
+        func begin(_ completion: Completion<Int>) { self.completion.withLock { $0 = completion } }
+    }
+
+    @Test func `work that keeps its completion is released when it has ended`() {
+        weak var finished: Keeping?
+        weak var cancelled: Keeping?
+        do {
+            let (first, second) = (Keeping(), Keeping())
+            (finished, cancelled) = (first, second)
+            _ = manager.enqueue("a", waiter: .logging(to: log)) { first }
+            first.completion.withLock { $0 }?.finish(.success(1))
+            manager.enqueue("b", waiter: .logging(to: log)) { second }.operation?.cancel()
+        }
+        #expect(log.entries.count == 2)
+        #expect(finished == nil && cancelled == nil)
+    }
+
+    @Test func `a task that is cancelled before its first wait is cancelled`() async {
+        let (manager, wasCancelled) = (manager, Log<Bool>())
+        await #expect(throws: CancellationError.self) {
+            try await manager.value(for: "a") {
+                manager.cancelAll()
+                await Task.yield()
+                wasCancelled.append(Task.isCancelled)
+            }
+        }
+        while wasCancelled.entries.isEmpty { await Task.yield() }
+        #expect(wasCancelled.entries == [true])
+    }
+
     @Test func `callers of one identifier and one type of work share it`() {
         let (first, second) = (enqueue(), enqueue())
         #expect(first.isStarted && second.isJoined && first.operation === second.operation)

@@ -1,4 +1,5 @@
 import Coalescing
+import CoalescingPlaces
 import Foundation
 import Testing
 

@@ -70,7 +70,13 @@ final class Purges {
     }
 
     private func step() {
-        let ended = walk.step(through: shared.store) { shared.drop($0, keepsNotes: false, except: nil) }
+        var isNoted = false
+        let ended = walk.step(through: shared.store) { key in
+            // For fetches that began during the walk and that no longer have an operation that could be marked.
+            if !isNoted { shared.variations.invalidateAll() }
+            isNoted = true
+            return shared.drop(key, keepsNotes: false, except: nil)
+        }
         for purge in ended { completions.removeValue(forKey: purge.number)?.finish(.success(purge.dropped)) }
         goOn()
     }
