@@ -84,6 +84,21 @@ extension Span where Element == UInt8 {
         }
     }
 
+    /// Whether the bytes are `name`, ignoring the case of ASCII letters. Compares without one bit, which `name` has set
+    /// in each byte: in ASCII, only a capital letter or a control character turns into a byte of such a name with it.
+    /// So the answer is right for bytes without control characters, as those of a head are.
+    /// - Parameter name: lower-case letters, digits and hyphens.
+    public func isFieldName(_ name: StaticString) -> Bool {
+        let total = count
+        guard total == name.utf8CodeUnitCount else { return false }
+        // A static string's bytes live as long as the program.
+        let other = unsafe UnsafeRawPointer(name.utf8Start)
+        return unsafe withUnsafeBufferPointer { own in
+            guard let base = unsafe UnsafeRawPointer(own.baseAddress) else { return true }
+            return unsafe base.isEqual(to: other, count: total, setting: .repeating(0x20))
+        }
+    }
+
     /// Whether both hold the same bytes, ignoring the case of ASCII letters.
     @inlinable
     public func isEqualIgnoringCase(to other: Span<UInt8>) -> Bool {
@@ -141,13 +156,14 @@ extension UnsafeRawPointer {
     }
 
     /// Whether the `count` bytes here and at `other` are the same. Both places must have `count` bytes.
+    /// - Parameter bits: bits that are set in the bytes here before they are compared, the same ones in each byte.
     @inlinable @inline(__always)
-    func isEqual(to other: UnsafeRawPointer, count: Int) -> Bool {
+    func isEqual(to other: UnsafeRawPointer, count: Int, setting bits: UInt64 = 0) -> Bool {
         guard count >= 8 else {
             guard count >= 4 else {
                 for index in 0..<count {
                     // In bounds by the loop's range.
-                    if unsafe load(fromByteOffset: index, as: UInt8.self)
+                    if unsafe load(fromByteOffset: index, as: UInt8.self) | UInt8(truncatingIfNeeded: bits)
                         != other.load(fromByteOffset: index, as: UInt8.self)
                     {
                         return false
@@ -155,12 +171,12 @@ extension UnsafeRawPointer {
                 }
                 return true
             }
-            return unsafe ends(of: count) == other.ends(of: count)
+            return unsafe ends(of: count) | bits == other.ends(of: count)
         }
         var index = 0
         while true {
             // At most `count - 8`, so in bounds.
-            if unsafe loadUnaligned(fromByteOffset: index, as: UInt64.self)
+            if unsafe loadUnaligned(fromByteOffset: index, as: UInt64.self) | bits
                 != other.loadUnaligned(fromByteOffset: index, as: UInt64.self)
             {
                 return false

@@ -5,7 +5,7 @@ import Bytes
 extension FieldView {
     /// Whether the request carries credentials that authenticate its connection.
     public var hasConnectionCredentials: Bool {
-        guard !present.isDisjoint(with: FieldSet(.authorization, .proxyAuthorization)) else { return false }
+        guard !present.isDisjoint(with: FieldSet(.authorization) | .proxyAuthorization) else { return false }
         return namesConnectionScheme(.authorization) || namesConnectionScheme(.proxyAuthorization)
     }
 

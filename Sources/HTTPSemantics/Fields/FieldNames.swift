@@ -6,7 +6,7 @@ extension KnownField {
     /// The length and a byte or two leave one candidate, which is then compared in full.
     public static func recognise(_ name: Span<UInt8>) -> KnownField {
         let (candidate, lowercase) = candidate(for: name)
-        return name.isEqualIgnoringCase(to: lowercase) ? candidate : .other
+        return name.isFieldName(lowercase) ? candidate : .other
     }
 
     @inline(__always)
@@ -207,14 +207,5 @@ extension KnownField {
         case .referer: "Referer"
         case .origin: "Origin"
         }
-    }
-}
-
-extension FieldSet {
-    /// The set of these fields.
-    @inlinable
-    public init(_ fields: KnownField...) {
-        self = []
-        for field in fields { insert(field) }
     }
 }

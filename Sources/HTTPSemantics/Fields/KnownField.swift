@@ -34,4 +34,8 @@ public struct FieldSet: OptionSet, Sendable, Hashable {
     /// One bit test, without a temporary set.
     @inlinable public func contains(_ field: KnownField) -> Bool { rawValue & 1 << UInt64(field.rawValue) != 0 }
     @inlinable public mutating func insert(_ field: KnownField) { self = union(FieldSet(field)) }
+    /// The set with `field` as well. A constant that is made with this operator is computed by the compiler; a list of
+    /// fields would be gone through at run time.
+    @inlinable
+    public static func | (set: FieldSet, field: KnownField) -> FieldSet { set.union(FieldSet(field)) }
 }

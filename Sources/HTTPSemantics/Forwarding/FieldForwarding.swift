@@ -2,10 +2,10 @@ public import Bytes
 
 extension FieldSet {
     /// Fields for one connection only, nominated or not (RFC 9110 §7.6.1; RFC 7540 §3.2.1).
-    static let hopByHop = FieldSet(
-        .connection, .keepAlive, .proxyConnection, .te, .transferEncoding, .upgrade, .http2Settings)
+    static let hopByHop =
+        FieldSet(.connection) | .keepAlive | .proxyConnection | .te | .transferEncoding | .upgrade | .http2Settings
     /// The caller that frames the message writes these.
-    public static let framing = FieldSet(.contentLength, .transferEncoding)
+    public static let framing = FieldSet(.contentLength) | .transferEncoding
 }
 
 extension ByteBuffer {

@@ -6,7 +6,7 @@ public import Bytes
 /// sender. This immutable object holds the key's fields of a route, so that a request copies none of them.
 public final class KeyedForwarding: Sendable {
     /// The fields of this kind that are known fields.
-    static let known = FieldSet(.forwarded, .xForwardedProto, .xForwardedHost)
+    static let known = FieldSet(.forwarded) | .xForwardedProto | .xForwardedHost
 
     /// The fields of `known` that are in the key.
     let fields: FieldSet

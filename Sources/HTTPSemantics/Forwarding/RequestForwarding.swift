@@ -189,7 +189,7 @@ public final class RequestForwarding: Sendable {
         return written
     }
 
-    private static let alwaysWritten = FieldSet(.host, .contentLength, .transferEncoding)
+    private static let alwaysWritten = FieldSet(.host) | .contentLength | .transferEncoding
 
     private func appendClientFields(
         _ fields: FieldView, _ connection: ConnectionOptions, _ keyed: FieldSet, _ host: Span<UInt8>,

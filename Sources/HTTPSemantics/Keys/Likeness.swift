@@ -48,11 +48,11 @@ extension CachingPolicy {
     /// since browsers would otherwise share next to nothing; `Accept` and `Accept-Language` are not, since many sites
     /// negotiate without `Vary`.
     private static let indifferent: FieldSet = [
-        FieldSet(.host, .connection, .keepAlive, .proxyConnection, .http2Settings, .te, .trailer, .upgrade),
-        FieldSet(.contentLength, .transferEncoding, .expect, .age, .date),
-        FieldSet(.via, .cdnLoop, .forwarded, .xForwardedFor, .userAgent, .referer),
-        FieldSet(.cacheControl, .pragma, .authorization, .acceptEncoding),
-        FieldSet(.range, .ifRange, .ifMatch, .ifNoneMatch, .ifModifiedSince, .ifUnmodifiedSince),
+        FieldSet(.host) | .connection | .keepAlive | .proxyConnection | .http2Settings | .te | .trailer | .upgrade,
+        FieldSet(.contentLength) | .transferEncoding | .expect | .age | .date,
+        FieldSet(.via) | .cdnLoop | .forwarded | .xForwardedFor | .userAgent | .referer,
+        FieldSet(.cacheControl) | .pragma | .authorization | .acceptEncoding,
+        FieldSet(.range) | .ifRange | .ifMatch | .ifNoneMatch | .ifModifiedSince | .ifUnmodifiedSince,
     ]
 
     /// Whether `name` is another field that does not distinguish requests: browsers' descriptions of themselves and of

@@ -8,16 +8,15 @@ public import Bytes
 public enum StoredFields {
     /// Fields for one connection or for the next proxy (§3.1). `Trailer` announces trailers, which a stored response
     /// does not have.
-    static let connectionFields = FieldSet(
-        .connection, .proxyConnection, .keepAlive, .te, .trailer, .transferEncoding, .upgrade, .http2Settings,
-        .proxyAuthenticate, .proxyAuthenticationInfo, .proxyAuthorization
-    )
+    static let connectionFields =
+        FieldSet(.connection) | .proxyConnection | .keepAlive | .te | .trailer | .transferEncoding | .upgrade
+        | .http2Settings | .proxyAuthenticate | .proxyAuthenticationInfo | .proxyAuthorization
 
     /// Fields that describe the content of the message that carries them: its range of the representation (RFC 9110
     /// §14.4), and its digest (RFC 9530 §2; `Content-MD5` of RFC 2616, which counts as the same). They do not apply to
     /// a part of that content, nor to a message without content. `Repr-Digest` (RFC 9530 §3), and `Digest` before it
     /// (RFC 3230 §4.3.2: of the instance), describe the whole representation, in a message with any part of it.
-    public static let ofContent = FieldSet(.contentRange, .contentDigest, .contentMD5)
+    public static let ofContent = FieldSet(.contentRange) | .contentDigest | .contentMD5
 
     /// - Parameters:
     ///   - facts: computed from the same response.

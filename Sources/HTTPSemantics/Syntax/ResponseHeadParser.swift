@@ -72,7 +72,7 @@ public struct ResponseHeadParser: ~Copyable, Sendable {
                 guard let line = try section.nextLine(in: bytes, limit: limits.maxHeadBytes, excess: .headTooLarge)
                 else { return .incomplete }
                 if line.isEmpty {
-                    head = try finished(bytes)
+                    try finish(bytes)
                     phase = .complete
                 } else {
                     try section.addLine(line, in: bytes)
@@ -99,10 +99,9 @@ public struct ResponseHeadParser: ~Copyable, Sendable {
         head.reason = ByteRange(reason)
     }
 
-    private func finished(_ bytes: Span<UInt8>) throws(MessageSyntaxError) -> ResponseHead {
-        var head = head
-        let fields = view(in: bytes)
-        head.connection = try ConnectionOptions(fields)
+    /// Computes the parts of `head` that depend on the whole head.
+    private mutating func finish(_ bytes: Span<UInt8>) throws(MessageSyntaxError) {
+        head.connection = try ConnectionOptions(view(in: bytes))
         head.keepsAlive = head.connection.persists(head.version)
         head.contentLength = nil
         head.length = section.lineStart
@@ -110,7 +109,7 @@ public struct ResponseHeadParser: ~Copyable, Sendable {
         if method == .connect, head.status.isSuccessful {
             head.framing = .none
         } else {
-            let declared = try DeclaredFraming(fields, head.version, allowingEqualLengths: true)
+            let declared = try DeclaredFraming(view(in: bytes), head.version, allowingEqualLengths: true)
             head.contentLength = declared.length
             // RFC 9112 §6.3, 1.
             if method == .head || head.status.forbidsContent {
@@ -128,6 +127,5 @@ public struct ResponseHeadParser: ~Copyable, Sendable {
                 head.keepsAlive = false
             }
         }
-        return head
     }
 }

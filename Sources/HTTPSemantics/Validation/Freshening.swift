@@ -5,10 +5,10 @@ public enum Freshening {
     /// Fields that an update never replaces (§3.2): `Content-Length`, fields that are processed on receipt, fields that
     /// are not stored at all, and fields that describe the content of the updating message: none, or another part.
     private static let exempt = StoredFields.connectionFields.union(StoredFields.ofContent).union(
-        FieldSet(.contentLength, .age)
+        FieldSet(.contentLength) | .age
     )
     /// The fields that state the response's time and lifetime.
-    private static let times = FieldSet(.date, .expires)
+    private static let times = FieldSet(.date) | .expires
 
     /// The stored head with each field of `update` in place of all its lines of that name; the other fields stay.
     ///

@@ -87,7 +87,7 @@ struct Answer: Sendable {
     }
 
     /// Request fields with which a plain hit may be less than the whole representation.
-    private static let conditionsOfHits = FieldSet(.ifNoneMatch, .ifModifiedSince, .range)
+    private static let conditionsOfHits = FieldSet(.ifNoneMatch) | .ifModifiedSince | .range
 
     @inline(never) // Rare: kept out of the code of plain hits.
     private static func hitContent(
@@ -269,9 +269,9 @@ struct Answer: Sendable {
         }
     }
 
-    private static let notOfUnsatisfiable = FieldSet(
-        .contentType, .contentEncoding, .etag, .lastModified, .cacheControl, .expires, .cdnCacheControl
-    ).union(StoredFields.ofContent)
+    private static let notOfUnsatisfiable =
+        (FieldSet(.contentType) | .contentEncoding | .etag | .lastModified | .cacheControl | .expires | .cdnCacheControl)
+        .union(StoredFields.ofContent)
 
     private func appendFields(to buffer: ByteBuffer) {
         guard status != response.facts.status else {

@@ -41,7 +41,7 @@ struct FetchRequestWriter {
     ) -> UpstreamRequest {
         let request = plan.request
         // One client's conditions and range are not forwarded, so that the answer suits all waiters.
-        var dropping: FieldSet = plan.isPass ? [] : FieldSet(.ifNoneMatch, .ifModifiedSince, .range, .ifRange)
+        var dropping: FieldSet = plan.isPass ? [] : FieldSet(.ifNoneMatch) | .ifModifiedSince | .range | .ifRange
         if !awaitsContinue { dropping.insert(.expect) }
         let maxForwards = request.maxForwards
         if maxForwards != nil { dropping.insert(.maxForwards) }
