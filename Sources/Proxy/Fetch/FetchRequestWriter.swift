@@ -46,18 +46,17 @@ struct FetchRequestWriter {
         let maxForwards = request.maxForwards
         if maxForwards != nil { dropping.insert(.maxForwards) }
         head.removeAll()
-        let changes = Self.changes(of: plan, from: arrival, dropping: dropping)
         let (fields, key) = (request.fields, request.sentKey)
         removesFields = settings.requestForwarding.write(
-            request.head, fields.view, changes, host: key.authority, clientAddress: arrival.clientAddress.span,
-            scheme: request.scheme.name, to: head)
+            request.head, fields.view, Self.changes(of: plan, from: arrival, dropping: dropping), host: key.authority,
+            clientAddress: arrival.clientAddress.span, scheme: request.scheme.name, to: head)
         if !plan.isPass { writeConditions(of: plan, to: head) }
         settings.loopDetection.writeLoop(to: head)
         if let maxForwards { head.appendField("Max-Forwards", UInt64(maxForwards - 1)) }
         head.appendLineEnd()
         return UpstreamRequest(
             method: plan.method, head: head.copied(), content: UpstreamRequest.Content(request.head.framing),
-            asksForUpgrade: changes.isUpgrading,
+            asksForUpgrade: plan.asksForUpgrade,
             mayBeNotModified: plan.isPass ? request.mayBeNotModified : conditions != .none)
     }
 
@@ -71,7 +70,7 @@ struct FetchRequestWriter {
             // A connection remains a trusted proxy's after a reload that trusts no proxy any more; the policy's rules
             // for `Vary` must hold all the same.
             isFromTrustedProxy: arrival.isFromTrustedProxy && route.policy.forwardsSenders, host: route.hostForOrigin,
-            isUpgrading: plan.isPass && request.head.asksForUpgrade, acceptsTrailers: true)
+            isUpgrading: plan.asksForUpgrade, acceptsTrailers: true)
     }
 
     /// The fields of the plan's request that its origin does not get. Too slow for the hot path.

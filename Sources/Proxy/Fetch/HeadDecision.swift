@@ -40,8 +40,7 @@ struct HeadDecision {
     ) -> HeadDecision {
         HeadDecision(
             sharing: sharing, notStored: notStored, contentLength: length, part: nil, isTooLarge: false,
-            keeping: .window,
-            announcesStored: isStored)
+            keeping: .window, announcesStored: isStored)
     }
 
     /// Makes the decision. Not an initializer, which would retain its arguments.
@@ -58,7 +57,7 @@ struct HeadDecision {
     static func on(
         _ facts: ResponseFacts, _ fields: FieldView, length: Int?, part: ReceivedPart? = nil,
         for plan: FetchPlan, _ policy: CachingPolicy, hasPassCookie: Bool, objectLimit: Int,
-        isOutdated: Bool, wasInvalidated: Bool
+        isOutdated: Bool, wasInvalidated: @autoclosure () -> Bool
     ) -> HeadDecision {
         let length = part?.range.count ?? length
         // If the length is not announced, only the size of the head is known.
@@ -67,13 +66,10 @@ struct HeadDecision {
             > objectLimit
         let asked = plan.request.facts(asking: plan.method, hasPassCookie: hasPassCookie)
         let sharing = facts.sharing(answering: asked, policy: policy)
-        var notStored =
-            isOutdated
-            ? .outdated
-            : reasonNotToStore(facts, fields, part, asked, plan, policy)
+        var notStored = isOutdated ? .outdated : reasonNotToStore(facts, fields, part, asked, plan, policy)
         if notStored == nil, isTooLarge { notStored = .tooLarge }
         // The store would refuse the response anyway, but a client that is told that it is stored might rely on that.
-        if notStored == nil, wasInvalidated { notStored = .outdated }
+        if notStored == nil, wasInvalidated() { notStored = .outdated }
         return HeadDecision(
             sharing: sharing, notStored: notStored, contentLength: length, part: part, isTooLarge: isTooLarge,
             keeping: notStored == nil ? .stored : isTooLarge ? .window : keepingUnstored(sharing))

@@ -36,6 +36,8 @@ struct FetchPlan: Sendable {
     /// Whether the fetch may serve requests other than the one it was made for.
     var isShared: Bool { if case .unshared = key.kind { false } else { true } }
     var isPass: Bool { if case .pass = purpose { true } else { false } }
+    /// Whether the origin is asked to switch protocols.
+    var asksForUpgrade: Bool { isPass && request.head.asksForUpgrade }
     var isRefresh: Bool { if case .refresh = purpose { true } else { false } }
 
     /// The method that the origin is sent. It follows from the key, since all requests with the key get the response: a

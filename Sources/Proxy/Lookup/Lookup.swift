@@ -2,8 +2,8 @@ import HTTPSemantics
 import Routing
 import Storage
 
-/// Decides how to answer one request, from the stored responses. Pure.
-struct Lookup {
+/// Decides how to answer one request, from the stored responses. Pure. Not copied, which would retain all that it has.
+struct Lookup: ~Copyable {
     enum Outcome: Sendable {
         /// Answer with the stored response. `refreshes`: whether to refresh it in the background, if no refresh is
         /// under way.
@@ -58,7 +58,9 @@ struct Lookup {
             }
         }
         let advice = resource?.advice(at: now, hasAuthorization: request.hasAuthorization) ?? .share
-        if stored == nil, sharing != .givenUp, let outcome = outcomeOfParts(advice) { return outcome }
+        if stored == nil, sharing != .givenUp, resource?.hasParts == true, let outcome = outcomeOfParts(advice) {
+            return outcome
+        }
         return request.directives.onlyIfCached
             ? .notStored : .fetch(plan(validating: stored, because: doubt, advice))
     }
@@ -205,10 +207,11 @@ struct Lookup {
     /// | some missing, under a strong tag | stored and arriving bytes, in order | the missing range, `If-Range` |
     /// | some missing, without one | as if no part were stored | the range, or the whole |
     /// | several ranges, some missing | as if no part were stored | the whole |
+    @inline(never) // Rare: kept out of the code of a look-up.
     private func outcomeOfParts(_ advice: KeyMarkers.Advice) -> Outcome? {
-        guard let resource, resource.hasParts, request.method == .get, request.route.isCached,
-            !request.directives.noStore
-        else { return nil }
+        guard let resource, request.method == .get, request.route.isCached, !request.directives.noStore else {
+            return nil
+        }
         let fields = request.fields
         guard let stored = resource.partial(matching: fields.view) else { return nil }
         let usable = markedIfInvalidated(stored)

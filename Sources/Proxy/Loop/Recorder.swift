@@ -56,8 +56,7 @@ final class Recorder {
 
     func record(
         _ sent: SentResponse, of request: ClientRequest, _ provenance: Provenance, client: Span<UInt8>,
-        server: Span<UInt8>,
-        upstreamDuration: UInt64?
+        server: Span<UInt8>, upstreamDuration: UInt64?
     ) {
         let (head, fields) = (request.head, request.fields)
         var record = makeRecord(sent, provenance.verdict)
