@@ -15,7 +15,7 @@ public final class RequestForwarding: Sendable {
     }
 
     /// The differences between the received head and the one sent, which vary from request to request.
-    public struct Changes: Sendable {
+    public struct Changes: ~Copyable, Sendable {
         /// Replaces the received method, if not `nil`; a fetch for HEAD may be a GET.
         public var method: Method?
         /// The framing of the body that will be sent.
@@ -84,7 +84,7 @@ public final class RequestForwarding: Sendable {
     ///   each.
     @discardableResult
     public func write(
-        _ head: RequestHead, _ fields: FieldView, _ changes: Changes, host: Span<UInt8>,
+        _ head: RequestHead, _ fields: FieldView, _ changes: borrowing Changes, host: Span<UInt8>,
         clientAddress: Span<UInt8>, scheme: StaticString, to buffer: ByteBuffer
     ) -> Bool {
         appendRequestLine(head, fields, changes, to: buffer)
@@ -105,7 +105,7 @@ public final class RequestForwarding: Sendable {
         return dropsMore || !fields.present.isDisjoint(with: replaced(changes.keyed.fields))
     }
 
-    private func keepsMethod(_ head: RequestHead, _ changes: Changes) -> Bool {
+    private func keepsMethod(_ head: RequestHead, _ changes: borrowing Changes) -> Bool {
         let method = changes.method ?? head.method
         return method != .get && method != .head
     }
@@ -121,7 +121,7 @@ public final class RequestForwarding: Sendable {
     /// Why the line at `index` is not forwarded; `nil` if it is, if it is hop-by-hop, or if the line written in its
     /// place has an equal value. Not for the hot path. The arguments are the same as for `write`.
     public func removal(
-        ofLineAt index: Int, of fields: FieldView, _ head: RequestHead, _ changes: Changes, host: Span<UInt8>,
+        ofLineAt index: Int, of fields: FieldView, _ head: RequestHead, _ changes: borrowing Changes, host: Span<UInt8>,
         scheme: StaticString
     ) -> RemovedField.Reason? {
         let (field, name, value) = (fields.lines[index].field, fields.name(at: index), fields.value(at: index))
@@ -147,8 +147,9 @@ public final class RequestForwarding: Sendable {
     }
 
     /// `method SP origin-form SP HTTP/1.1`: path and query stay unchanged (RFC 9110 §7.7).
-    private func appendRequestLine(_ head: RequestHead, _ fields: FieldView, _ changes: Changes, to buffer: ByteBuffer)
-    {
+    private func appendRequestLine(
+        _ head: RequestHead, _ fields: FieldView, _ changes: borrowing Changes, to buffer: ByteBuffer
+    ) {
         let bytes = fields.bytes
         if let method = changes.method, method.isNamed {
             buffer.append(method.wireName)
@@ -214,7 +215,9 @@ public final class RequestForwarding: Sendable {
     }
 
     /// This proxy's own connection options (RFC 9110 §7.6.1, §7.8, §10.1.4).
-    private func appendConnection(_ head: RequestHead, _ fields: FieldView, _ changes: Changes, to buffer: ByteBuffer) {
+    private func appendConnection(
+        _ head: RequestHead, _ fields: FieldView, _ changes: borrowing Changes, to buffer: ByteBuffer
+    ) {
         if changes.isUpgrading, head.asksForUpgrade {
             buffer.append("Connection: Upgrade\r\n")
             var lines = LineIterator(fields, .upgrade)

@@ -76,7 +76,8 @@ struct FetchRequestWriter {
     /// The fields of the plan's request that its origin does not get. Too slow for the hot path.
     static func removedFields(of plan: FetchPlan, from arrival: Arrival, by settings: LoopSettings) -> [RemovedField] {
         let request = plan.request
-        let (fields, key, changes) = (request.fields, request.sentKey, changes(of: plan, from: arrival))
+        let (fields, key) = (request.fields, request.sentKey)
+        let changes = changes(of: plan, from: arrival)
         return fields.lines.indices.compactMap { index in
             let reason = settings.requestForwarding.removal(
                 ofLineAt: index, of: fields.view, request.head, changes, host: key.authority,

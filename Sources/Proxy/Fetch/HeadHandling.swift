@@ -336,15 +336,13 @@ struct HeadHandling {
         // A small response that is complete is packed: no body follows. One with a separate head for the leader is not
         // packed, since the two heads share a body.
         if let content = head.content, content.count <= StoredResponse.packedBody, !facts.contains(.excludesFields) {
-            let (lines, key) = (context.scratch, fetch.storeKey.bytes)
+            let (lines, key) = (context.scratch, decision.willBeStored ? fetch.storeKey.bytes : .empty)
             lines.removeAll()
             StoredFields.append(
                 head.fields, facts: facts, policy: policy, dropping: Self.writtenAnew, isForLeader: isForLeader,
                 to: lines)
             return StoredResponse(
-                packing: lines.span, body: content,
-                under: key.span.extracting(first: decision.willBeStored ? key.count : 0), facts: facts,
-                variant: variant, groups: groups)
+                packing: lines.span, body: content, under: key.span, facts: facts, variant: variant, groups: groups)
         }
         return StoredResponse(
             head: keptHead(head, facts, policy, isForLeader: isForLeader), facts: facts, body: makeBody(for: decision),

@@ -11,6 +11,7 @@ struct ResponseStoring {
 
     /// `nil` if the response is not stored. That may differ from the head's decision: its size is known by now, or a
     /// reload came, by whose settings the leader's request goes past the cache.
+    @inline(__always)
     init?(of fetch: Fetch) {
         guard fetch.arriving.willBeStored, !fetch.request.hasPassCookie(by: fetch.context.loopSettings) else {
             return nil
@@ -36,8 +37,7 @@ struct ResponseStoring {
         if fetch.method == .get, fetch.plan.stored != nil, fetch.placement.otherKey == nil {
             Revalidation(
                 plan: fetch.plan, requestTime: fetch.sentAt, hasPassCookie: false,
-                operation: fetch.operation, shared: fetch.context.shared,
-                recorder: recorder
+                operation: fetch.operation, shared: fetch.context.shared, recorder: recorder
             ).dropVariants(before: response)
         }
     }

@@ -4,7 +4,7 @@ import Testing
 
 /// The head that an origin gets for `request`.
 private func forward(
-    _ request: String, _ changes: RequestForwarding.Changes? = nil,
+    _ request: String, _ changes: consuming RequestForwarding.Changes? = nil,
     _ clientFields: RequestForwarding.ClientFields = .off, via: Bool = false, from client: String = "192.0.2.7",
     oddNames: Bool = false, trustsProxies: Bool = false, extra: @escaping (ByteBuffer) -> Void = { _ in }
 ) throws -> String {
