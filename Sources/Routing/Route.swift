@@ -15,6 +15,10 @@ public final class Route: Sendable {
     public let hostForOrigin: ByteSlice?
     /// Whether responses are stored.
     public let isCached: Bool
+    /// The rules that a hit must obey as well; `nil`: none.
+    public let rules: RouteRules?
+    /// Whether responses are stored, and a hit obeys no `rules`.
+    public let hasPlainHits: Bool
     /// Whether requests share their fetches; else each miss fetches for itself. Separate from `isCached`: a response
     /// that is not stored may be the same for all clients. Without coalescing, a stale response is refreshed once for
     /// all clients nevertheless, and facts learnt from a response (it is private, or too large to keep) are remembered.
@@ -50,6 +54,8 @@ public final class Route: Sendable {
         upstreamMetrics = metrics.upstream(origin.settings.name)
         hostForOrigin = origin.settings.host.map { ByteSlice($0) }
         isCached = settings.isCached ?? proxy.caching.isEnabled
+        rules = RouteRules(settings, proxy)
+        hasPlainHits = isCached && rules == nil
         isCoalesced = settings.isCoalesced ?? proxy.coalescing.isEnabled
         policy = CachingPolicy(for: settings, proxy)
         self.passCookies = settings.passCookies.map { CookiePatterns($0) } ?? passCookies

@@ -92,7 +92,9 @@ final class HitPath {
     private func answer(
         _ head: RequestHead, _ fields: FieldView, on route: Route, of client: ClientTransport, _ sending: Sending
     ) -> Outcome {
-        guard route.isCached, !route.hasPassCookie(fields) else { return .needsTransaction(nil) }
+        guard route.hasPlainHits, !route.hasPassCookie(fields) else {
+            return answerByRules(head, fields, on: route, of: client, sending)
+        }
         let isTrusted = client.isTrustedProxy && trustsProxies
         keys.write(head, fields, ClientScheme(of: fields, isFromTrustedProxy: isTrusted), route)
         if let hit = answerWritten(head, fields, on: route, of: client, sending) { return hit }
@@ -100,11 +102,28 @@ final class HitPath {
         return answerEquivalent(head, fields, on: route, of: client, sending) ?? .needsTransaction(nil)
     }
 
+    /// Answers a request on a route with rules, or whose responses are not stored. The steps are in the order that the
+    /// manual draws.
+    @inline(never) // Kept out of the code of plain hits.
+    private func answerByRules(
+        _ head: RequestHead, _ fields: FieldView, on route: Route, of client: ClientTransport, _ sending: Sending
+    ) -> Outcome {
+        guard route.isCached, let rules = route.rules, !route.hasPassCookie(fields) else {
+            return .needsTransaction(nil)
+        }
+        let isTrusted = client.isTrustedProxy && trustsProxies
+        keys.write(head, fields, ClientScheme(of: fields, isFromTrustedProxy: isTrusted), route)
+        if let hit = answerWritten(head, fields, on: route, by: rules, of: client, sending) { return hit }
+        guard !variations.isEmpty else { return .needsTransaction(route) }
+        return answerEquivalent(head, fields, on: route, by: rules, of: client, sending) ?? .needsTransaction(nil)
+    }
+
     /// The exact URL has no plain hit: look up the equivalent URL, which differs only in parts of the query that
     /// `No-Vary-Search` excludes.
     @inline(never) // Rare: kept out of the code of plain hits.
     private func answerEquivalent(
-        _ head: RequestHead, _ fields: FieldView, on route: Route, of client: ClientTransport, _ sending: Sending
+        _ head: RequestHead, _ fields: FieldView, on route: Route, by rules: RouteRules? = nil,
+        of client: ClientTransport, _ sending: Sending
     ) -> Outcome? {
         let sent = keys.bytes
         guard let variation = variations.latest(for: sent.span) else { return nil }
@@ -116,12 +135,13 @@ final class HitPath {
         {
             return nil
         }
-        return answerWritten(head, fields, on: route, of: client, sending)
+        return answerWritten(head, fields, on: route, by: rules, of: client, sending)
     }
 
     /// - Returns: `nil` if the key that was written last has no plain hit.
     private func answerWritten(
-        _ head: RequestHead, _ fields: FieldView, on route: Route, of client: ClientTransport, _ sending: Sending
+        _ head: RequestHead, _ fields: FieldView, on route: Route, by rules: RouteRules? = nil,
+        of client: ClientTransport, _ sending: Sending
     ) -> Outcome? {
         guard let found = keys.response(in: store, matching: fields), found.groups == nil,
             case .fresh(let age, let ttl) = found.facts.reuse(

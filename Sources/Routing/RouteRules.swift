@@ -1,0 +1,8 @@
+/// The rules of a route for its requests and responses that a plain hit must obey too. Most routes have none, and then
+/// no such object (`Route.rules`): a plain hit on them tests nothing for it. Immutable.
+public final class RouteRules: Sendable {
+    /// - Returns: `nil` if neither the route nor the top of the configuration has such a rule.
+    init?(_ route: RouteSettings, _ proxy: ProxySettings) {
+        return nil
+    }
+}
