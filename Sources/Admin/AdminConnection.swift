@@ -28,15 +28,13 @@ final class AdminConnection: Socket {
     /// The content of a request's head.
     private struct Request {
         let path: String
-        /// The reason for refusing the request, once it has arrived whole or its client waits for 100 (Continue); `nil`
+        /// The answer that refuses the request, once it has arrived whole or its client waits for 100 (Continue); `nil`
         /// if the request is allowed.
-        let refusal: String?
+        let refusal: AdminPage?
         var decoder: BodyDecoder
     }
 
     private let pages: AdminPages
-    /// The address at which the connection was accepted.
-    private let address: SocketAddress
     private unowned let server: AdminServer
     private var state = State.readingHead
     private let input = ByteBuffer(capacity: 2048)
@@ -46,10 +44,9 @@ final class AdminConnection: Socket {
     private var deadline = Deadline.none
 
     init(
-        adopting descriptor: consuming Descriptor, at address: SocketAddress, on loop: EventLoop, pages: AdminPages,
+        adopting descriptor: consuming Descriptor, on loop: EventLoop, pages: AdminPages,
         of server: AdminServer
     ) {
-        self.address = address
         self.pages = pages
         self.server = server
         super.init(adopting: descriptor, on: loop)
@@ -116,7 +113,7 @@ final class AdminConnection: Socket {
             state = .readingContent(
                 Request(
                     path: String(input.span.extracting(target.path.range)),
-                    refusal: RequestSource.refusal(parser.head, parser.view(in: input.span), at: address),
+                    refusal: server.refusal(of: parser.head, parser.view(in: input.span)),
                     decoder: BodyDecoder(parser.head.framing)))
             input.consume(length)
             askForContent()
@@ -155,9 +152,9 @@ final class AdminConnection: Socket {
         writable()
     }
 
-    private func refuse(_ refusal: String) {
+    private func refuse(_ refusal: AdminPage) {
         server.refused(refusal)
-        answer(AdminPage(status: .forbidden, text: refusal))
+        answer(refusal)
     }
 
     private func ask(_ request: Request) {
@@ -187,6 +184,11 @@ final class AdminConnection: Socket {
         output.append("\r\n")
         output.appendField("Content-Length", UInt64(page.content.count))
         output.append("Cache-Control: no-store\r\nConnection: close\r\n")
+        if let challenge = page.challenge {
+            output.append("WWW-Authenticate: ")
+            output.append(challenge)
+            output.appendLineEnd()
+        }
         if let allowed = page.allowed {
             output.append("Allow: ")
             output.append(allowed)

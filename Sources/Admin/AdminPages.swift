@@ -13,6 +13,8 @@ struct AdminPage: Sendable {
     var status: Status
     var contentType: StaticString = "text/plain; charset=utf-8"
     var content: ByteSlice
+    /// What the request lacks (RFC 9110 §11.6.1), if the status is 401.
+    var challenge: StaticString?
     /// The methods that the page accepts, if the request had another one (RFC 9110 §10.2.1).
     var allowed: StaticString?
 

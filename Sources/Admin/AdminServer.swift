@@ -1,5 +1,8 @@
+import Bytes
 package import Libevent
 package import Proxy
+import HTTPSemantics
+import Routing
 
 /// The admin listener: health, metrics, status and purges, on the control loop and away from the clients.
 ///
@@ -21,6 +24,8 @@ package final class AdminServer {
     private var onRefusal: ((String) -> Void)?
     private let onConnectionLimit: () -> Void
     private var lastLimitReport: Int64?
+    private var hosts: [HostPattern] = []
+    private var token: AdminToken?
     private var listener: Listener?
     /// The socket, for the program that takes the place of this one; `nil` once closed.
     package private(set) var socket: ListeningSocket?
@@ -64,6 +69,7 @@ package final class AdminServer {
         self.socket = socket
         self.address = socket.address
         accepting.server = self
+        apply(settings)
     }
 
     /// Refers to the server in the listener's closure, which is made before the server can be named.
@@ -96,14 +102,25 @@ package final class AdminServer {
 
     func ended(_ connection: AdminConnection) { connections.removeAll { $0 === connection } }
 
-    func refused(_ reason: String) {
-        onRefusal?(reason)
+    /// Applies settings that were read again, as far as they may change: the names and the token.
+    package func apply(_ settings: AdminSettings) {
+        hosts = settings.hosts
+        token = settings.tokenFile.map { AdminToken($0.content) }
+    }
+
+    /// The answer to a request that is refused; `nil` if it is allowed.
+    func refusal(of head: RequestHead, _ fields: FieldView) -> AdminPage? {
+        RequestSource.refusal(head, fields, at: address, hosts: hosts, token: token)
+    }
+
+    func refused(_ page: AdminPage) {
+        onRefusal?(String(page.content))
         onRefusal = nil
     }
 
     private func accept(_ descriptor: consuming Descriptor) {
         guard connections.count < Self.maxConnections || makeRoom() else { return }
-        connections.append(AdminConnection(adopting: descriptor, at: address, on: loop, pages: pages, of: self))
+        connections.append(AdminConnection(adopting: descriptor, on: loop, pages: pages, of: self))
     }
 
     /// Ends the oldest connection whose request has not arrived whole. A client that wants a page sends its request at

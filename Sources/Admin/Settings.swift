@@ -1,6 +1,7 @@
 package import Libevent
+package import Routing
 
-/// The address of the admin listener, and its permissions.
+/// The address of the admin listener, and who may use it.
 package struct AdminSettings: Sendable, Equatable {
     /// The maximum number of purges in one request. One walk through the store serves all prefixes.
     package static let maxPurges = 100
@@ -12,6 +13,11 @@ package struct AdminSettings: Sendable, Equatable {
     package var address: SocketAddress? = .ipv4(.loopback, port: 8081)
     /// Permissions of a Unix socket: its owner and group.
     package var socketMode: UInt32 = 0o660
+    /// Names, besides addresses and `localhost`, under which requests ask for the listener, in lower case. If there are
+    /// any, or the listener is reached from this machine only, other names are refused.
+    package var hosts: [HostPattern] = []
+    /// The file with the token that requests must have; `nil`: none is asked for.
+    package var tokenFile: NamedFile?
     /// Whether stored responses may be purged through the listener.
     package var allowsPurging = true
 

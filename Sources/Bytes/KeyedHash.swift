@@ -55,6 +55,26 @@ public struct KeyedHash: Sendable {
         return v0 ^ v1 ^ v2 ^ v3
     }
 
+    /// The hash of three numbers under the key: of their 24 bytes in little-endian order.
+    public func hash(_ first: UInt64, _ second: UInt64, _ third: UInt64) -> UInt64 {
+        var v0 = k0 ^ 0x736f_6d65_7073_6575
+        var v1 = k1 ^ 0x646f_7261_6e64_6f6d
+        var v2 = k0 ^ 0x6c79_6765_6e65_7261
+        var v3 = k1 ^ 0x7465_6462_7974_6573
+        // The last word has the number of bytes, and no byte of them.
+        let words: InlineArray<4, UInt64> = [first, second, third, 24 << 56]
+        for index in words.indices {
+            v3 ^= words[index]
+            Self.round(&v0, &v1, &v2, &v3)
+            v0 ^= words[index]
+        }
+        v2 ^= 0xff
+        Self.round(&v0, &v1, &v2, &v3)
+        Self.round(&v0, &v1, &v2, &v3)
+        Self.round(&v0, &v1, &v2, &v3)
+        return v0 ^ v1 ^ v2 ^ v3
+    }
+
     @inlinable @inline(__always)
     static func round(_ v0: inout UInt64, _ v1: inout UInt64, _ v2: inout UInt64, _ v3: inout UInt64) {
         v0 = v0 &+ v1

@@ -12,6 +12,13 @@ enum ClientKeys {
             if this key is in the file or fewer than 2000 are allowed.
             """),
         Key(
+            "max-connections-per-client", \.proxy.clients.maxConnectionsPerClient,
+            .optional(.integer(1...1_000_000), "none"),
+            """
+            Maximum number of connections of one client; further ones get 429. IPv6 clients are counted by their \
+            /64. Trusted proxies and clients of Unix sockets are not counted. A change applies to new connections.
+            """),
+        Key(
             "max-head-size", \.proxy.clients.maxHeadSize, .size(1 << 10...1 << 20),
             "Maximum size of a request head; larger requests get 431."),
         Key(
@@ -66,7 +73,7 @@ enum ClientKeys {
             this long; and an event stream of which nothing has come for this long (see no-progress-timeout).
             """),
         Key(
-            "trusted-proxies", \.proxy.clients.trustedProxies, .list(of: .trustedProxy),
+            "trusted-proxies", \.proxy.clients.trustedProxies, .list(of: .addressPattern),
             """
             Proxies in front of this one, such as a TLS terminator: addresses, blocks such as 10.0.0.0/8, or \
             unix for every client of a Unix socket. For their requests: (1) the access log shows the last \

@@ -1,13 +1,15 @@
 /// Turns the text of a configuration file, environment variables and flags into settings.
 package enum Configuration {
-    /// Reads `text`, a YAML document. A key that is not in the text keeps its default. No I/O.
+    /// Reads `text`, a YAML document. A key that is not in the text keeps its default. No I/O but through `files`.
     /// - Parameters:
     ///   - path: the file's name, for the mistakes.
     ///   - variables: override the file.
     ///   - flags: override the file and the variables.
+    ///   - files: reads the files that are named in the settings; `nil`: they are not read.
     /// - Returns: the settings, or all mistakes in the order of the file.
     package static func load(
-        text: String, path: String, variables: Variables = Variables(), overriddenBy flags: Overrides = Overrides()
+        text: String, path: String, variables: Variables = Variables(), overriddenBy flags: Overrides = Overrides(),
+        files: Files? = nil
     ) -> Result<Settings, Mistakes> {
         if let message = encodingMistake(in: text) {
             return .failure(
@@ -34,8 +36,16 @@ package enum Configuration {
         // Checked before the flags apply: a flag for less memory is not a mistake of the file. It only lowers the size
         // up to which responses are stored.
         reader.checkStorage(of: settings, in: document.root)
-        let (wrong, unknown) = variables.apply(to: &settings)
+        var (wrong, unknown) = variables.apply(to: &settings)
         settings = settings.overridden(by: flags)
+        let places = Dictionary(document.root?.places(under: "") ?? [], uniquingKeysWith: { first, _ in first })
+        for (key, message) in settings.read(files) {
+            if let name = variables.name(forKey: key) {
+                wrong.append(Mistake(path: name, position: nil, message: message))
+            } else {
+                reader.note(places[key] ?? Position(line: 1, column: 1), message)
+            }
+        }
         reader.checkUpstreams(of: settings, in: document.root)
         reader.checkRoutes(of: settings, in: document.root)
         reader.checkUse(of: settings, in: document.root)
@@ -49,9 +59,14 @@ package enum Configuration {
     }
 
     /// The settings without a file.
-    package static func withoutFile(variables: Variables, overriddenBy flags: Overrides) -> Result<Settings, Mistakes> {
+    package static func withoutFile(
+        variables: Variables, overriddenBy flags: Overrides, files: Files? = nil
+    ) -> Result<Settings, Mistakes> {
         var settings = Settings.withoutFile
-        let (wrong, unknown) = variables.apply(to: &settings)
+        var (wrong, unknown) = variables.apply(to: &settings)
+        wrong += settings.read(files).map {
+            Mistake(path: variables.name(forKey: $0.key) ?? $0.key, position: nil, message: $0.message)
+        }
         guard wrong.isEmpty else { return .failure(Mistakes(all: wrong)) }
         settings = settings.overridden(by: flags)
         settings.warnings = unknown

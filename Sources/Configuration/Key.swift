@@ -9,8 +9,8 @@ struct Key<Root>: Sendable {
     let doc: String
     let range: String?
     let isRequired: Bool
-    /// Whether a reload cannot change the value: sockets, threads and memory are set up at the start. Only keys at the
-    /// top level set this.
+    /// Whether a reload cannot change the value, or any in the group: sockets, threads and memory are set up at the
+    /// start.
     let isReadAtStart: Bool
     /// The keys in a group.
     let children: [Key<Root>]

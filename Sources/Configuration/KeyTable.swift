@@ -93,7 +93,7 @@ enum KeyTable {
             answers later GETs.
             """),
         Key(
-            "admin", isReadAtStart: true, "Listener for /healthz, /readyz, /metrics, /status, /purge and /reload.",
+            "admin", "Listener for /healthz, /readyz, /metrics, /status, /purge and /reload.",
             admin),
         Key(
             "access-log", isReadAtStart: true, "One line per request; docs/observability.md describes the fields.",
@@ -290,15 +290,31 @@ enum KeyTable {
 
     private static let admin: [Key<Settings>] = [
         Key(
-            "address", \.admin.address, .adminAddress,
+            "address", \.admin.address, .adminAddress, isReadAtStart: true,
             """
-            address:port, unix:/path, or off. There is no authentication: anyone who can connect may purge and reload (only \
+            address:port, unix:/path, or off. Without `token-file`, anyone who can connect may purge and reload (only \
             requests from web pages in browsers are refused). On a loopback address, only requests whose Host is \
-            an IP address or localhost are answered, except for /healthz and /readyz.
+            an IP address, localhost or in `hosts` are answered, except for /healthz and /readyz.
             """),
-        Key("socket-mode", \.admin.socketMode, .permissions, "Permissions of the admin Unix socket."),
         Key(
-            "purge", \.admin.allowsPurging, .flag,
+            "socket-mode", \.admin.socketMode, .permissions, isReadAtStart: true,
+            "Permissions of the admin Unix socket."),
+        Key(
+            "hosts", \.admin.hosts, .list(of: .host),
+            """
+            Names in Host with which requests may ask for the admin listener, besides its address and localhost. An \
+            empty list allows no other name at a loopback address, and every name elsewhere. /healthz and /readyz \
+            are served under every name.
+            """),
+        Key(
+            "token-file", \.admin.tokenFile, .optional(.file, "none"),
+            """
+            A file with a token of at least 16 characters. Requests must then have it in Authorization: Bearer, or \
+            get 401, but for /healthz and /readyz; the commands of this program take it from here. A reload reads \
+            the file again.
+            """),
+        Key(
+            "purge", \.admin.allowsPurging, .flag, isReadAtStart: true,
             "Serve POST /purge and POST /reload. false: the admin listener is read-only."),
     ]
 

@@ -68,7 +68,7 @@ extension Configuration {
 }
 
 extension Node {
-    fileprivate func places(under path: String) -> [(String, Position)] {
+    func places(under path: String) -> [(String, Position)] {
         switch self {
         case .scalar: []
         case .list(let list): list.items.enumerated().flatMap { $1.places(under: "\(path)[\($0)]") }

@@ -55,6 +55,22 @@ enum RouteKeys {
             "Whether an answer to POST that names a lifetime, and the target as its Content-Location, is stored for GET."
         ),
         Key(
+            "allow", \.allow, .list(of: .addressPattern),
+            """
+            The clients that may use the route: addresses, blocks such as 10.0.0.0/8, or unix for every client of a \
+            Unix socket; others get 403. An empty list allows all. The client is the address in the access log: a \
+            trusted proxy's client counts, not the proxy (clients.trusted-proxies).
+            """),
+        Key("deny", \.deny, .list(of: .addressPattern), "Clients that get 403, even if they are in `allow`."),
+        Key(
+            "rate-limit", \.rateLimit, .map("`rate-limit`", from: RateLimitSettings(), rateLimit, or: "none"),
+            """
+            How many requests of one client the route serves, hits included; further ones get 429 with Retry-After. \
+            {rate: 20/s, burst: 40}: 20 a second (/s, /m or /h), and 40 at once (default: as many as the rate \
+            names). An IPv6 client is counted by its /64. {rate: 20/s, key: {header: x-api-key}} counts the values \
+            of a request field instead; a request without it is not limited.
+            """),
+        Key(
             "key", "What makes two requests the same, beyond method, scheme, host and path.",
             [
                 Key(
@@ -67,6 +83,12 @@ enum RouteKeys {
                     "cookies", \.key.cookies, .list(of: .cookieName, atMost: KeyPolicy.mostNames),
                     "Cookies whose values belong to the key; if a name occurs more than once, all of its values."),
             ]),
+    ]
+
+    private static let rateLimit: [Key<RateLimitSettings>] = [
+        Key("rate", \.rate, .rate, isRequired: true, "Requests in a time."),
+        Key("burst", \.burst, .optional(.integer(1...1_000_000), "rate"), "Requests at once."),
+        Key("key", \.field, .rateKey, "What is counted apart."),
     ]
 
     /// The name of an upstream. It is looked up when the whole file has been read.
@@ -98,6 +120,9 @@ enum RouteKeys {
         "    range-misses: part                  # default: as caching.range-misses",
         "    request-directives: ignore          # default: as caching.request-directives",
         "    store-post-answers: true            # default: false; for later GETs (see above)",
+        "    allow: [10.0.0.0/8]                 # default: [], which is everybody",
+        "    deny: [10.1.0.0/16]                 # default: []",
+        "    rate-limit: {rate: 20/s, burst: 40} # default: none; also key: {header: x-api-key}",
         "    key:",
         "      query: {drop: [gclid, utm_*]}     # default: all; also none, {keep: [page]}",
         "      sort-query: true                  # default: false",

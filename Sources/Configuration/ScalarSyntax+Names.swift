@@ -21,9 +21,9 @@ extension ScalarSyntax where Value == SocketAddress {
     }
 }
 
-extension ScalarSyntax where Value == TrustedProxy {
-    /// A proxy whose statements about its clients are trusted: `10.0.0.0/8`, `::1`, `unix`.
-    package static var trustedProxy: ScalarSyntax<TrustedProxy> {
+extension ScalarSyntax where Value == AddressPattern {
+    /// Peers by their address: `10.0.0.0/8`, `::1`, `unix`.
+    package static var addressPattern: ScalarSyntax<AddressPattern> {
         let kind = "an address such as `127.0.0.1`, a block of them such as `10.0.0.0/8` or `fd00::/8`, or `unix`"
         return ScalarSyntax(kind, write: { if case .addresses(let block) = $0 { "\(block)" } else { "unix" } }) {
             text in

@@ -1,3 +1,5 @@
+import Routing
+
 /// Numbers, with and without units, and words.
 extension ScalarSyntax where Value == Int {
     static func integer(_ range: ClosedRange<Int>) -> Self {
@@ -59,6 +61,34 @@ extension ScalarSyntax where Value == Duration {
 
     @Sendable private static func durationText(_ duration: Duration) -> String {
         duration < .milliseconds(1) ? "0s" : Units.ofDurations.text(of: Int(duration / .milliseconds(1)))
+    }
+}
+
+extension ScalarSyntax where Value == RequestRate {
+    /// A number of requests in a time: `20/s`, `100/m`, `1000/h`.
+    static var rate: Self {
+        let most = 1_000_000
+        return ScalarSyntax(
+            "a number of requests in a second, minute or hour such as `20/s`, `100/m` or `1000/h`",
+            range: "1 to \(most)", write: { "\($0.requests)/\($0.period.unit)" }
+        ) { text in
+            let parts = text.split(separator: "/", omittingEmptySubsequences: false)
+            guard parts.count == 2, isDigits(parts[0]),
+                let period = RequestRate.Period.allCases.first(where: { $0.unit == parts[1] })
+            else { return .malformed }
+            guard let requests = Int(parts[0]), (1...most).contains(requests) else { return .outOfRange }
+            return .value(RequestRate(requests, per: period))
+        }
+    }
+}
+
+extension RequestRate.Period {
+    fileprivate var unit: String {
+        switch self {
+        case .second: "s"
+        case .minute: "m"
+        case .hour: "h"
+        }
     }
 }
 

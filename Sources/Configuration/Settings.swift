@@ -69,6 +69,9 @@ extension Settings {
     /// The keys whose values differ in `new` and cannot change while the proxy runs (`Key.isReadAtStart`), in the order
     /// of the file.
     package func keysAtStart(changedBy new: Settings) -> [String] {
-        KeyTable.all.filter { $0.isReadAtStart && $0.write(self) != $0.write(new) }.map(\.name)
+        KeyTable.all.flatMap { key in
+            let keys = key.isReadAtStart ? [("", key)] : key.children.map { ("\(key.name).", $0) }
+            return keys.filter { $1.isReadAtStart && $1.write(self) != $1.write(new) }.map { $0 + $1.name }
+        }
     }
 }

@@ -169,6 +169,52 @@ extension ValueSyntax {
     }
 }
 
+extension ValueSyntax {
+    /// A group of keys written as one value, `{a: 1, b: 2}`, or a word for `nil`.
+    /// - Parameters:
+    ///   - title: names the group in a message.
+    ///   - blank: the group before its keys are read.
+    static func map<Element: Sendable>(
+        _ title: String, from blank: Element, _ keys: [Key<Element>], or word: String
+    ) -> Self where Value == Element? {
+        ValueSyntax(
+            write: { element in
+                guard let element else { return [word] }
+                return [
+                    "{\(keys.map { "\($0.name): \($0.write(element).joined(separator: " "))" }.joined(separator: ", "))}"
+                ]
+            }
+        ) { node, name, reader in
+            if node.string == word { return .some(nil) }
+            guard case .mapping = node else {
+                let names = keys.map { "\($0.name): …" }.joined(separator: ", ")
+                reader.note(node.position, "`\(name)` is `{\(names)}` or `\(word)`, not \(node.kind)")
+                return nil
+            }
+            var element = blank
+            reader.read(node, as: keys, into: &element, called: title)
+            return element
+        }
+    }
+}
+
+extension ValueSyntax<String?> {
+    /// Whose requests a limit counts apart: `client`, or `{header: NAME}`; `nil` is `client`.
+    static var rateKey: Self {
+        let names = ValueSyntax<String>(.fieldName)
+        return ValueSyntax(write: { [$0.map { "{header: \($0)}" } ?? "client"] }) { node, name, reader in
+            if node.string == "client" { return .some(nil) }
+            if case .mapping(let mapping) = node, mapping.pairs.count == 1, let pair = mapping.pairs.first,
+                pair.key.string == "header"
+            {
+                return names.read(pair.value, "header", &reader)
+            }
+            reader.note(node.position, "`\(name)` is `client`, or `{header: NAME}` with the name of a request field")
+            return nil
+        }
+    }
+}
+
 extension ValueSyntax<DefaultLifetimes> {
     /// One lifetime for all responses, or lifetimes by status: `{200: 10m, 404: 1m, other: 0s}`.
     static var lifetimes: Self {

@@ -22,7 +22,7 @@ package struct HostPattern: Sendable, Hashable, ExpressibleByStringLiteral {
     package var text: String { (isWildcard ? "*" : "") + String(bytes) }
 
     /// - Parameter host: valid, without a port; letters of either case. Allocates nothing.
-    func matches(_ host: Span<UInt8>) -> Bool {
+    package func matches(_ host: Span<UInt8>) -> Bool {
         let bytes = bytes
         guard isWildcard else { return bytes.span.isEqualIgnoringCase(to: host) }
         return host.count > bytes.count && host.extracting(last: bytes.count).isEqualIgnoringCase(to: bytes.span)

@@ -85,6 +85,9 @@ public final class Route: Sendable {
     /// The `fwd` reason for a request whose URL has no stored response (RFC 9211 §2.2).
     public var missReason: ForwardReason { isCached ? .uriMiss : .bypass }
 
+    /// The host and the beginning of the path, for messages.
+    package var place: String { "\(host?.text ?? "")\(path.isEmpty ? "/" : String(path))" }
+
     /// Whether a request for `path` at `host` matches this route. `host` is without a port.
     func matches(host: Span<UInt8>, path requested: Span<UInt8>) -> Bool {
         if let only = self.host, !only.matches(host) { return false }

@@ -36,6 +36,12 @@ package struct RouteSettings: Sendable, Equatable {
     /// `Content-Location` equal to the target (RFC 9110 §9.3.3). Off by default, since the content of one client's
     /// request would decide which response other clients get.
     package var storesPostAnswers = false
+    /// The clients whose requests are served; empty: all. Others get 403.
+    package var allow: [AddressPattern] = []
+    /// Clients that get 403, even if `allow` has them.
+    package var deny: [AddressPattern] = []
+    /// `nil`: no limit.
+    package var rateLimit: RateLimitSettings?
     /// The parts of the cache key besides method, scheme, host and path.
     package var key = KeyPolicy()
 

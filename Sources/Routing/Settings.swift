@@ -38,6 +38,9 @@ package struct ClientSettings: Sendable, Equatable {
     /// Client connections over all loops. A further one replaces the longest idle connection of its loop, or gets 503
     /// if none is idle. An idle connection costs a descriptor and a few hundred bytes.
     package var maxConnections = 20_000
+    /// Connections of one address; IPv6 clients are counted by their /64. `nil`: no limit, since many people may share
+    /// an address.
+    package var maxConnectionsPerClient: Int?
     /// Bytes of a request head, its line included: room for large cookies; more gets 431.
     package var maxHeadSize = 32 << 10
     /// Field lines of a request, as most servers allow; more gets 431.
@@ -70,7 +73,7 @@ package struct ClientSettings: Sendable, Equatable {
     package var tunnelTimeout: Duration = .seconds(3600)
     /// The proxies whose `X-Forwarded-For` names the client for the access log, and whose `X-Real-IP` and similar
     /// fields are forwarded. Empty by default: any client can put any address into these fields.
-    package var trustedProxies: [TrustedProxy] = []
+    package var trustedProxies: [AddressPattern] = []
 
     package init() {}
 }

@@ -2,47 +2,22 @@ import Bytes
 public import HTTPSemantics
 public import Libevent
 
-/// A proxy in front of this one, such as a TLS terminator, whose `X-Forwarded-For` is trusted to name the client.
-package enum TrustedProxy: Sendable, Hashable {
-    /// Every peer that connects from one of these addresses.
-    case addresses(AddressBlock)
-    /// Every peer that connects over a Unix socket.
-    case unix
-}
-
-/// The trusted proxies, in a form for look-up by address.
+/// The proxies in front of this one, such as a TLS terminator, whose `X-Forwarded-For` is trusted to name the client.
 public struct TrustedProxies: Sendable {
-    /// Their address ranges, ascending and disjoint, for binary search.
-    private let ranges: [ClosedRange<IPAddress>]
-    private let hasUnix: Bool
+    private let addresses: AddressSet
 
-    /// Finds `proxies`.
-    package init(_ proxies: [TrustedProxy] = []) {
-        let blocks = proxies.compactMap { if case .addresses(let block) = $0 { block.range } else { nil } }
-        // Two blocks are either nested or disjoint.
-        ranges = blocks.sorted {
-            $0.lowerBound < $1.lowerBound || $0.lowerBound == $1.lowerBound && $0.upperBound > $1.upperBound
-        }
-        .reduce(into: []) { ranges, block in
-            if let last = ranges.last, last.contains(block.lowerBound) { return }
-            ranges.append(block)
-        }
-        hasUnix = proxies.contains(.unix)
-    }
+    /// Trusts these peers.
+    package init(_ proxies: [AddressPattern] = []) { addresses = AddressSet(proxies) }
 
     /// Whether the peer of a connection is a trusted proxy.
-    public func include(_ peer: SocketAddress) -> Bool {
-        guard let address = IPAddress(peer) else { return hasUnix }
-        return include(address)
-    }
+    public func include(_ peer: SocketAddress) -> Bool { addresses.contains(IPAddress(peer)) }
 
-    private func include(_ address: IPAddress) -> Bool {
-        var (lower, upper) = (0, ranges.count)
-        while lower < upper {
-            let middle = (lower + upper) / 2
-            if ranges[middle].upperBound < address { lower = middle + 1 } else { upper = middle }
-        }
-        return lower < ranges.count && ranges[lower].contains(address)
+    /// The address of the client of a request, which limits and lists of addresses are about: the address that the
+    /// access log shows. `nil` for the client of a Unix socket.
+    /// - Parameter isProxied: whether the peer is a trusted proxy.
+    public func client(of peer: SocketAddress, isProxied: Bool, _ fields: FieldView) -> IPAddress? {
+        guard isProxied, let named = IPAddress(client(in: fields)) else { return IPAddress(peer) }
+        return named
     }
 
     /// The address of the client that a trusted proxy forwards for, as text without a port: the last address in
@@ -61,7 +36,7 @@ public struct TrustedProxies: Sendable {
                 guard !member.isEmpty else { continue }
                 guard let address = IPAddress(member) else { return found }
                 found = member
-                guard include(address) else { return found }
+                guard addresses.contains(address) else { return found }
             }
         }
         return found

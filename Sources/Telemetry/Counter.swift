@@ -65,6 +65,10 @@ public enum Counter: CounterList {
     case clientBytesIn, clientBytesOut
     /// Requests refused with 400 and the like for their syntax (RFC 9112 §2.2).
     case malformedRequests
+    /// Requests refused with 403 and 429, by a route's `allow`, `deny` and `rate-limit`.
+    case deniedRequests, limitedRequests
+    /// Client connections refused because their client had too many.
+    case clientConnectionsLimited
 }
 
 extension Counter {
@@ -95,6 +99,9 @@ extension Counter {
         case .clientBytesIn: Start.others + 8
         case .clientBytesOut: Start.others + 9
         case .malformedRequests: Start.others + 10
+        case .deniedRequests: Start.others + 11
+        case .limitedRequests: Start.others + 12
+        case .clientConnectionsLimited: Start.others + 13
         }
     }
 }
@@ -111,6 +118,7 @@ extension Counter {
                 .upstreamBytesIn, .upstreamBytesOut,
                 .clientConnectionsOpened, .clientConnectionsClosed, .clientConnectionsRefused,
                 .clientBytesIn, .clientBytesOut, .malformedRequests,
+                .deniedRequests, .limitedRequests, .clientConnectionsLimited,
             ]
     }
 }

@@ -58,6 +58,12 @@ extension CounterValues {
             single("client_received_bytes", "Bytes read from clients.", .clientBytesIn),
             single("client_sent_bytes", "Bytes written to clients.", .clientBytesOut),
             single("malformed_requests", "Requests rejected as malformed.", .malformedRequests),
+            single("denied_requests", "Requests refused by allow or deny.", .deniedRequests),
+            single("limited_requests", "Requests refused by rate-limit.", .limitedRequests),
+            single(
+                "client_connections_limited",
+                "Client connections rejected because their client had too many (max-connections-per-client).",
+                .clientConnectionsLimited),
         ]
     }
 

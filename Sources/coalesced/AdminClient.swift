@@ -1,3 +1,4 @@
+import Admin
 import Bytes
 import Libevent
 
@@ -33,6 +34,8 @@ struct AdminClient {
     static let purgePatience: Duration = .seconds(300)
 
     let address: SocketAddress
+    /// The token for `admin.token-file`; `nil` if none is known.
+    var token: AdminToken?
 
     /// Sends a request and waits for the response on a loop of its own. Uses HTTP/1.0, so that the end of the
     /// connection ends the response.
@@ -43,6 +46,7 @@ struct AdminClient {
         let request = """
             \(method) \(path) HTTP/1.0\r
             Host: localhost\r
+            \(token.map { "Authorization: Bearer \($0.text)\r\n" } ?? "")\
             Content-Type: text/plain\r
             Content-Length: \(body.utf8.count)\r
             \r

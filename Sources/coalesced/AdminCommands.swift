@@ -33,11 +33,15 @@ struct AdminOption: ParsableArguments {
 
     /// - Parameter missing: the exit code if there is no admin listener.
     func client(orElse missing: ExitCode = ExitStatus.configuration) throws -> AdminClient {
-        if let admin { return AdminClient(address: admin) }
         let source = ConfigurationSource(path: file.config)
         do throws(ConfigurationSource.Failure) {
-            if let address = try source.load().admin.address { return AdminClient(address: address) }
+            let settings = try source.load().admin
+            if let address = admin ?? settings.address {
+                return AdminClient(address: address, token: settings.tokenFile.map { AdminToken($0.content) })
+            }
         } catch {
+            // Without the file, the listener may still be one without a token.
+            if let admin { return AdminClient(address: admin) }
             let status = error.report()
             System.writeError(
                 "so the address of the admin listener is not known: mend the file, or give the address with --admin\n")

@@ -61,16 +61,27 @@ struct ConfigurationSource {
             throw .usage(mistake)
         }
         guard let text = try text(mayWait: mayWait) else {
-            let settings = try settings(of: Configuration.withoutFile(variables: variables, overriddenBy: flags))
+            let settings = try settings(
+                of: Configuration.withoutFile(variables: variables, overriddenBy: flags, files: Self.files))
             if let mistake = settings.listenerMistake ?? settings.serverMistake?.message { throw .usage(mistake) }
             return Reading(
                 settings: settings, file: nil, sources: Sources(file: nil, variables: variables, flags: flags))
         }
         let settings = try settings(
-            of: Configuration.load(text: text, path: readPath, variables: variables, overriddenBy: flags))
+            of: Configuration.load(
+                text: text, path: readPath, variables: variables, overriddenBy: flags, files: Self.files))
         let file = (path: readPath, text: text)
         return Reading(
             settings: settings, file: file, sources: Sources(file: file, variables: variables, flags: flags))
+    }
+
+    /// Reads regular files only: a reload does not wait for a pipe.
+    private static let files = Files { path in
+        do throws(System.Failure) {
+            return .success(try System.bytes(of: path, mayWait: false))
+        } catch {
+            return .failure(Files.Failure("\(error)"))
+        }
     }
 
     private func settings(of result: Result<Settings, Mistakes>) throws(Failure) -> Settings {

@@ -149,6 +149,7 @@ final class Daemon {
         reloads = source.map { [server, serviceManager, admin] source in
             Reloads(from: source, for: server, startedWith: settings, provision, telling: serviceManager, log) {
                 admin?.reloaded(succeeded: $0 == .done)
+                admin?.apply($1.admin)
             }
         }
         if reloads != nil { admin?.onReload { [unowned self] in reload($0) } }

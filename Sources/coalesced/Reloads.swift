@@ -22,8 +22,8 @@ final class Reloads {
     private let atStart: Settings
     /// The settings in use.
     private(set) var current: Settings
-    /// Called after each reload.
-    private let tellOutcome: (ReloadOutcome.Kind) -> Void
+    /// Called after each reload, with the settings that are in use then.
+    private let tellOutcome: (ReloadOutcome.Kind, Settings) -> Void
     private var isReloading = false
     private var waiting: [(ReloadOutcome) -> Void] = []
 
@@ -31,7 +31,8 @@ final class Reloads {
     init(
         from source: ConfigurationSource, for server: ProxyServer, startedWith current: Settings,
         _ provision: Provision,
-        telling serviceManager: ServiceManager, _ log: Logger, tellOutcome: @escaping (ReloadOutcome.Kind) -> Void
+        telling serviceManager: ServiceManager, _ log: Logger,
+        tellOutcome: @escaping (ReloadOutcome.Kind, Settings) -> Void
     ) {
         self.source = source
         self.server = server
@@ -55,7 +56,7 @@ final class Reloads {
         isReloading = true
         serviceManager.reloading()
         reload { [self] outcome in
-            tellOutcome(outcome.kind)
+            tellOutcome(outcome.kind, current)
             serviceManager.ready()
             isReloading = false
             for asker in askers { asker(outcome) }

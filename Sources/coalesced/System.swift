@@ -59,6 +59,11 @@ enum System {
     /// The contents of a regular file or a pipe, as UTF-8. Invalid bytes become U+FFFD, which no key or value contains.
     /// - Parameter mayWait: whether to wait for a pipe's writer, perhaps forever. Otherwise a pipe is refused.
     static func contents(of path: String, mayWait: Bool) throws(Failure) -> String {
+        String(decoding: try bytes(of: path, mayWait: mayWait), as: UTF8.self)
+    }
+
+    /// The contents of a regular file or a pipe, at most `largestFile`.
+    static func bytes(of path: String, mayWait: Bool) throws(Failure) -> [UInt8] {
         let file = unsafe open(path, O_RDONLY | (mayWait ? 0 : O_NONBLOCK) | O_NOCTTY | O_CLOEXEC)
         // ENXIO: the path is a socket, as the standard input of a service may be.
         guard file >= 0 else { throw errno == ENXIO ? .notAFile : .last }
@@ -75,7 +80,7 @@ enum System {
         while true {
             let count = unsafe read(file, &piece, piece.count)
             guard count >= 0 else { throw .last }
-            if count == 0 { return String(decoding: text, as: UTF8.self) }
+            if count == 0 { return text }
             text += piece[..<count]
             guard text.count <= largestFile else { throw .tooLarge }
         }

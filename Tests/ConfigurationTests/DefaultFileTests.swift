@@ -74,17 +74,22 @@ import Upstream
                 backlog: 9
                 workers: 3
                 storage: {shards: 8}
-                admin: {address: off}
+                admin: {address: off, socket-mode: 0600, purge: false}
                 access-log: {format: json}
                 """, path: "f"
         ).get()
         let keys = Settings().keysAtStart(changedBy: other)
-        // A paragraph each, whose first line of values begins with the key.
-        let marked = shipped.split(separator: "\n\n").filter {
-            $0.replacing("\n# ", with: " ").contains("Read at the start only.")
+        // The key stands below its comment.
+        var (names, comment) = ([Substring](), "")
+        for line in shipped.split(separator: "\n").map({ $0.drop { $0 == " " } }) {
+            guard !line.hasPrefix("#") else {
+                comment += line.dropFirst()
+                continue
+            }
+            if comment.contains("Read at the start only.") { names.append(line.prefix { $0 != ":" }) }
+            comment = ""
         }
-        let names = marked.compactMap { $0.split(separator: "\n").first { !$0.hasPrefix("#") }?.prefix { $0 != ":" } }
-        #expect(names.map(String.init) == keys)
+        #expect(names == keys.map { $0.split(separator: ".").last ?? "" })
         let listed = keys.dropLast().map { "`\($0)`" }.joined(separator: ", ") + " and `\(keys.last ?? "")`"
         let page = try String(contentsOfRepositoryFile: "docs/operating.md").replacing("\n", with: " ")
         #expect(page.contains("\(listed) are read only at start"))

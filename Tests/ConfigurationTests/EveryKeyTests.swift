@@ -25,6 +25,7 @@ import Upstream
         upgrade-timeout: 5s
         clients:
           max-connections: 5
+          max-connections-per-client: 51
           max-head-size: 6KiB
           max-field-lines: 7
           max-target-length: 80B
@@ -112,6 +113,9 @@ import Upstream
             range-misses: whole
             request-directives: honour
             store-post-answers: true
+            allow: [10.0.0.0/8, unix]
+            deny: [10.1.0.0/16]
+            rate-limit: {rate: 20/m, burst: 40, key: {header: x-api-key}}
             key:
               query: none
               sort-query: true
@@ -120,6 +124,8 @@ import Upstream
         admin:
           address: 127.0.0.1:44
           socket-mode: 0640
+          hosts: [admin.example]
+          token-file: /run/token
           purge: false
         access-log:
           target: /d
@@ -142,6 +148,7 @@ import Upstream
         all.upgradeTimeout = .seconds(5)
         all.proxy.clients.maxConnections = 5
         all.statesMaxConnections = true
+        all.proxy.clients.maxConnectionsPerClient = 51
         all.proxy.clients.maxHeadSize = 6 << 10
         all.proxy.clients.maxFieldLines = 7
         all.proxy.clients.maxTargetLength = 80
@@ -155,8 +162,7 @@ import Upstream
         all.proxy.clients.sendTimeout = .seconds(14)
         all.proxy.clients.tunnelTimeout = .seconds(15)
         all.proxy.clients.trustedProxies =
-            ["192.0.2.1", "10.0.0.0/8"].map { (try? AddressBlock(parsing: $0)).map(TrustedProxy.addresses) ?? .unix }
-            + [.unix]
+            addresses(["192.0.2.1", "10.0.0.0/8"]) + [.unix]
         all.proxy.forwarding.viaName = "me"
         all.proxy.forwarding.sendsXForwarded = false
         all.proxy.forwarding.sendsOddNames = true
@@ -204,6 +210,8 @@ import Upstream
         all.proxy.routes = [route]
         all.admin.address = .ipv4(.loopback, port: 44)
         all.admin.socketMode = 0o640
+        all.admin.hosts = ["admin.example"]
+        all.admin.tokenFile = NamedFile(path: "/run/token")
         all.admin.allowsPurging = false
         all.accessLog.target = .file(path: "/d")
         all.accessLog.format = .json
@@ -231,6 +239,10 @@ import Upstream
         return shop
     }
 
+    private static func addresses(_ texts: [String]) -> [AddressPattern] {
+        texts.map { (try? AddressBlock(parsing: $0)).map(AddressPattern.addresses) ?? .unix }
+    }
+
     private static var route: RouteSettings {
         var route = RouteSettings(upstream: "shop")
         route.host = "b.example"
@@ -247,6 +259,13 @@ import Upstream
         route.rangeMisses = .whole
         route.ignoredRequestDirectives = .honoursAll
         route.storesPostAnswers = true
+        route.allow = addresses(["10.0.0.0/8"]) + [.unix]
+        route.deny = addresses(["10.1.0.0/16"])
+        var limit = RateLimitSettings()
+        limit.rate = RequestRate(20, per: .minute)
+        limit.burst = 40
+        limit.field = "x-api-key"
+        route.rateLimit = limit
         route.key.query = .dropped
         route.key.sortsQuery = true
         route.key.fields = [ByteSlice("accept-language")]

@@ -51,7 +51,8 @@ struct Faulty: CustomTestStringConvertible, Sendable {
         Faulty("servers: http://a\n", "f:1:1: `servers` does not belong here; put it in an element of `upstreams`"),
         Faulty(
             "admin:\n  frobnicate: 1\n",
-            "f:2:3: `frobnicate` is unknown; remove it. Keys allowed here: `address`, `socket-mode`, `purge`"),
+            "f:2:3: `frobnicate` is unknown; remove it. Keys allowed here: `address`, `socket-mode`, `hosts`, `token-file`, `purge`"
+        ),
         Faulty("[a]: 1\n", "f:1:1: a key must be a word, not a list"),
     ])
     func `a mistake in a key is reported with the intended key or its place`(faulty: Faulty) {
@@ -615,3 +616,93 @@ private let server = "a URL such as `http://127.0.0.1:9000`, or `unix:/path`"
 private let noPath =
     "the path of a Unix socket begins with `/`, has at most 107 bytes, no control characters, and is UTF-8; "
     + "give one such as `unix:/run/app.sock`"
+
+@Suite struct `A mistake in who may ask` {
+    @Test(arguments: [
+        (
+            "allow: [10.0.0.0/33]", 13,
+            "`allow: 10.0.0.0/33`: not an address or a block of addresses: the prefix length after the slash is invalid; give one such as `127.0.0.1`, `10.0.0.0/8` or `fd00::/8`, or `unix`"
+        ),
+        (
+            "deny: localhost", 11,
+            "`deny: localhost`: not an address or a block of addresses: it is not an IP address; give one such as `127.0.0.1`, `10.0.0.0/8` or `fd00::/8`, or `unix`"
+        ),
+        ("rate-limit: 20/s", 17, "`rate-limit` is `{rate: …, burst: …, key: …}` or `none`, not a single value"),
+        ("rate-limit: {burst: 5}", 17, "`rate-limit` needs `rate`; add it"),
+        (
+            "rate-limit: {rate: 20}", 24,
+            "`rate: 20`: not understood; give a number of requests in a second, minute or hour such as `20/s`, `100/m` or `1000/h` (1 to 1000000)"
+        ),
+        (
+            "rate-limit: {rate: 0/s}", 24,
+            "`rate: 0/s`: out of range; give a number of requests in a second, minute or hour such as `20/s`, `100/m` or `1000/h` (1 to 1000000)"
+        ),
+        (
+            "rate-limit: {rate: 20/d}", 24,
+            "`rate: 20/d`: not understood; give a number of requests in a second, minute or hour such as `20/s`, `100/m` or `1000/h` (1 to 1000000)"
+        ),
+        (
+            "rate-limit: {rate: 20/s, burst: 0}", 37,
+            "`burst: 0`: out of range; give a whole number, or `rate` (1 to 1000000, or rate)"
+        ),
+        (
+            "rate-limit: {rate: 20/s, key: user}", 35,
+            "`key` is `client`, or `{header: NAME}` with the name of a request field"
+        ),
+        (
+            "rate-limit: {rate: 20/s, key: {header: 'a b'}}", 44,
+            "`header: a b`: not understood; give the name of a header field such as `accept-language`"
+        ),
+    ])
+    func `is reported with its place and a remedy`(_ line: String, _ column: Int, _ message: String) {
+        let faulty = Faulty("upstreams: [{name: a, servers: 'http://a'}]\nroutes:\n  - upstream: a\n    \(line)\n")
+        #expect(faulty.found == ["f:4:\(column): \(message)"])
+    }
+
+    @Test(arguments: [
+        (
+            "clients: {max-connections-per-client: 0}",
+            "f:1:39: `max-connections-per-client: 0`: out of range; give a whole number, or `none` (1 to 1000000, or none)"
+        ),
+        (
+            "admin: {hosts: ['a:1']}",
+            "f:1:17: `hosts: a:1`: not understood; give a host such as `www.example.com`, or `*.example.com`, without a port"
+        ),
+        (
+            "admin: {token-file: token}",
+            "f:1:21: `token-file: token`: not understood; give a path such as `/etc/coalesced/token`, or `none`"
+        ),
+    ])
+    func `at the top is reported with its place and a remedy`(_ text: String, _ message: String) {
+        #expect(Faulty("\(text)\nupstreams: [{name: a, servers: 'http://a'}]\n").found == [message])
+    }
+
+    @Test(arguments: [
+        ("short", "the token in it has 5 characters; give it 16 or more, as `openssl rand -hex 32` does"),
+        (
+            "sixteen letters and spaces",
+            "the token in it may have letters, digits and `-._~+/=` only; write another one"
+        ),
+    ])
+    func `in the token of the admin listener is reported at the key that names the file`(
+        _ content: String, _ reason: String
+    ) {
+        let text = "admin: {token-file: /t}\nupstreams: [{name: a, servers: 'http://a'}]\n"
+        let (right, wrong) = (
+            Files { _ in .success(Array("0123456789abcdef\n".utf8)) }, Files { _ in .success(Array(content.utf8)) }
+        )
+        let none = Files { _ in .failure(Files.Failure("No such file or directory")) }
+        func found(_ files: Files) -> [String] {
+            switch Configuration.load(text: text, path: "f", files: files) {
+            case .success: []
+            case .failure(let mistakes): mistakes.all.map(\.description)
+            }
+        }
+        #expect(found(right).isEmpty)
+        #expect(found(wrong) == ["f:1:9: `token-file: /t`: \(reason)"])
+        #expect(
+            found(none) == [
+                "f:1:9: `token-file: /t` cannot be read: No such file or directory; correct the path, or let the proxy's user read the file"
+            ])
+    }
+}

@@ -239,7 +239,7 @@ import Upstream
         ),
         (
             "storage: {shards: 8}\nadmin: {address: off}\naccess-log: {format: json}",
-            ["storage", "admin", "access-log"]
+            ["storage", "admin.address", "access-log"]
         ),
         ("log-level: debug\nclients: {head-timeout: 1s}\nupstreams: [{name: a, servers: 'http://a'}]", []),
     ])

@@ -53,7 +53,8 @@ import Testing
     private func keyOf(_ proxy: TestProxy, _ text: String) throws -> CacheKey {
         let parsed = try ParsedHead(text)
         return try proxy.worker.context.admit(
-            parsed.head, parsed.fields, on: nil, isFromTrustedProxy: false, isBound: false
+            parsed.head, parsed.fields, on: nil, from: .ipv4(.loopback, port: 1), isFromTrustedProxy: false,
+            isBound: false
         ).sentKey
     }
 

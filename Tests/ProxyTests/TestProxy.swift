@@ -59,7 +59,8 @@ final class TestProxy {
     func admit(_ text: String = "GET /x") throws -> ClientRequest {
         let parsed = try ParsedHead(text)
         return try worker.context.admit(
-            parsed.head, parsed.fields, on: nil, isFromTrustedProxy: false, isBound: false)
+            parsed.head, parsed.fields, on: nil, from: .ipv4(.loopback, port: 1), isFromTrustedProxy: false,
+            isBound: false)
     }
 
     /// A client asks. What can be sent at once is sent when this returns.

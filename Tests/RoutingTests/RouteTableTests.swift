@@ -126,7 +126,7 @@ import Upstream
         }
         let ipv6 = try ["fd00::/8", "fd01::/16", "::/127", "2001:db8::1"].map { try AddressBlock(parsing: $0) }
         let all = (seed % 2 == 0 ? blocks : blocks.filter { $0.description.hasSuffix("/0") == false }) + ipv6
-        let proxies = TrustedProxies(all.map(TrustedProxy.addresses))
+        let proxies = TrustedProxies(all.map(AddressPattern.addresses))
         for _ in 0..<500 {
             let address = IPv4Address(bits: UInt32(truncatingIfNeeded: random.next() & 0x0303_0303))
             let isOne = proxies.include(.ipv4(address, port: 1))

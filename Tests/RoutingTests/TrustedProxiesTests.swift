@@ -9,7 +9,7 @@ import Testing
 @Suite struct `Trusted proxies` {
     private static let proxies = TrustedProxies(
         ["127.0.0.1", "10.0.0.0/8", "fd00::/8"].map { text in
-            (try? AddressBlock(parsing: text)).map(TrustedProxy.addresses) ?? .unix
+            (try? AddressBlock(parsing: text)).map(AddressPattern.addresses) ?? .unix
         })
 
     @Test(arguments: [

@@ -1,3 +1,4 @@
+public import Bytes
 import Glibc
 
 /// An IPv4 or IPv6 address. An IPv4 address equals its IPv4-mapped IPv6 address (RFC 4291 §2.5.5.2), which the kernel
@@ -24,6 +25,13 @@ public struct IPAddress: Hashable, Sendable {
         case .unix: return nil
         }
     }
+
+    /// The address by which a client is counted. The addresses of one IPv6 subnet, a /64 (RFC 4291 §2.5.1), count as
+    /// one, since a client may take any of them.
+    public var ofClient: IPAddress { isIPv4 ? self : IPAddress(high: high, low: 0) }
+
+    /// A hash of the address and of `other`.
+    public func hash(with other: UInt64, under hash: KeyedHash) -> UInt64 { hash.hash(high, low, other) }
 
     /// Reads `192.0.2.1` or `2001:db8::1`, without port, brackets or scope. Allocates nothing.
     public init?(_ text: Span<UInt8>) {
@@ -55,6 +63,15 @@ public struct IPAddress: Hashable, Sendable {
         } else {
             self.init(IPv4Address(bits: UInt32(truncatingIfNeeded: first >> 32)))
         }
+    }
+}
+
+extension IPAddress: CustomStringConvertible {
+    /// The address as text; an IPv4-mapped one as IPv4.
+    public var description: String {
+        isIPv4
+            ? IPv4Address(bits: UInt32(truncatingIfNeeded: low)).description
+            : IPv6Address(high: high, low: low).description
     }
 }
 

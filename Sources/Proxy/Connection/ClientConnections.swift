@@ -25,7 +25,7 @@ final class ClientConnections {
     private var listeners: [Listener] = []
     private var connections: [ObjectIdentifier: ClientTransport] = [:]
     private var idle = IdleConnections()
-    /// Clients that got 503 before any byte from them was read. If such a connection were closed at once, the kernel
+    /// Clients that got 503 or 429 before any byte from them was read. If such a connection were closed at once, the kernel
     /// would answer the client's request with a reset, which may erase the response before the client reads it (RFC
     /// 9112 §9.6).
     private var turnedAway: [ObjectIdentifier: ClientTransport] = [:]
@@ -96,21 +96,41 @@ final class ClientConnections {
     }
 
     private func accept(_ descriptor: consuming Descriptor, from peer: SocketAddress) {
+        let client = clientToCount(peer)
+        if let client, let most = context.settings.clients.maxConnectionsPerClient,
+            !context.shared.clientCounts.add(client, upTo: most)
+        {
+            context.metrics.add(.clientConnectionsLimited)
+            context.notices.tooManyConnections(of: client, most: most)
+            let answer = SyntheticResponse(Status(429), "This client has too many connections; close one of them.")
+            return turnAway(HTTP1Connection(adopting: descriptor, peer: peer, clients: self), with: answer)
+        }
         let count = context.shared.connections.wrappingAdd(1, ordering: .relaxed).newValue
         let most = context.settings.clients.maxConnections
         guard count <= most || makeRoom(upTo: most) else {
             context.shared.connections.subtract(1, ordering: .relaxed)
+            if let client { context.shared.clientCounts.remove(client) }
             context.metrics.add(.clientConnectionsRefused)
             context.notices.tooManyConnections(most: most)
-            turnAway(HTTP1Connection(adopting: descriptor, peer: peer, clients: self))
-            return
+            let answer = SyntheticResponse(.serviceUnavailable, "Too many connections; try again in a moment.")
+            return turnAway(HTTP1Connection(adopting: descriptor, peer: peer, clients: self), with: answer)
         }
         // A reload may have lowered the limit by many: close one idle connection more for each new one.
         if count > most + 1 { _ = makeRoom(upTo: most) }
         context.metrics.add(.clientConnectionsOpened)
         let connection = HTTP1Connection(adopting: descriptor, peer: peer, clients: self)
+        connection.isCounted = client != nil
         connections[ObjectIdentifier(connection)] = connection
         connection.begin()
+    }
+
+    /// The client whose connections are counted: `nil` if there is no limit, for trusted proxies, which have many
+    /// clients, and for Unix sockets, whose clients have no address.
+    private func clientToCount(_ peer: SocketAddress) -> IPAddress? {
+        guard context.settings.clients.maxConnectionsPerClient != nil, let address = IPAddress(peer),
+            !context.recorder.trustedProxies.include(peer)
+        else { return nil }
+        return address.ofClient
     }
 
     /// Closes the connection that has been idle for longest. Called only at the limit: below it, idle connections take
@@ -134,9 +154,9 @@ final class ClientConnections {
         }
     }
 
-    private func turnAway(_ client: HTTP1Connection) {
+    private func turnAway(_ client: HTTP1Connection, with answer: SyntheticResponse) {
         turnedAway[ObjectIdentifier(client)] = client
-        client.turnAway()
+        client.turnAway(with: answer)
         if turnedAway.count > Self.mostTurnedAway { client.end() }
     }
 
@@ -149,6 +169,9 @@ final class ClientConnections {
         }
         if wasIdle, let before = underWay { underWay = before - 1 }
         context.shared.connections.subtract(1, ordering: .relaxed)
+        if connection.isCounted, let address = IPAddress(connection.peer) {
+            context.shared.clientCounts.remove(address.ofClient)
+        }
         context.metrics.add(.clientConnectionsClosed)
         reportIfEmpty()
     }

@@ -61,6 +61,8 @@ class ClientTransport: Socket {
     /// Whether the loop does not watch the socket yet. A connection whose first request arrives with it is watched only
     /// after the response: if it closes then, two system calls are saved.
     private var isUnwatched = true
+    /// Whether `ClientCounts` counts the connection.
+    final var isCounted = false
     /// Whether the client has shut its sending side.
     final private(set) var hasEnded = false
     /// Whether the protocol takes requests from the buffer, which must not be returned meanwhile.

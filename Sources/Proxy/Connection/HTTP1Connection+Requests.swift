@@ -129,7 +129,7 @@ extension HTTP1Connection {
         beginServing()
         do throws(SyntheticResponse) {
             let request = try context.admit(
-                head, fields, on: route, isFromTrustedProxy: isTrustedProxy, isBound: isBound)
+                head, fields, on: route, from: peer, isFromTrustedProxy: isTrustedProxy, isBound: isBound)
             if request.hasContent { content = ContentReader(head, limit: context.settings.clients.maxBodySize) }
             answer(request)
         } catch {
@@ -175,13 +175,12 @@ extension HTTP1Connection {
         answerItself(answer, to: request?.head, request?.fields, method: method)
     }
 
-    /// Sends 503 without reading the request, and closes. The response fits into an empty socket buffer.
-    func turnAway() {
+    /// Sends `answer` without reading the request, and closes. The response fits into an empty socket buffer.
+    func turnAway(with answer: SyntheticResponse) {
         enter(.serving)
         keepsAlive = false
         let buffer = ByteBuffer(capacity: 512)
-        let refusal = SyntheticResponse(.serviceUnavailable, "Too many connections; try again in a moment.")
-        let content = context.write(refusal, to: nil, .http11, persists: false, into: buffer)
+        let content = context.write(answer, to: nil, .http11, persists: false, into: buffer)
         send(buffer, content, .sized, passesTrailers: false)
     }
 

@@ -61,6 +61,8 @@ final class HitPath {
     private let keys: KeyWriter
     private let output: ByteBuffer
     private let recorder: Recorder
+    /// For what hits on routes with rules need beside the above.
+    private let context: LoopContext
 
     /// - Parameter output: of the batch.
     init(in context: LoopContext, output: ByteBuffer) {
@@ -75,6 +77,7 @@ final class HitPath {
         keys = context.keys
         self.output = output
         recorder = context.recorder
+        self.context = context
     }
 
     /// Answers the request at the front of the client's buffer if it is a plain hit.
@@ -111,11 +114,20 @@ final class HitPath {
         guard route.isCached, let rules = route.rules, !route.hasPassCookie(fields) else {
             return .needsTransaction(nil)
         }
-        let isTrusted = client.isTrustedProxy && trustsProxies
-        keys.write(head, fields, ClientScheme(of: fields, isFromTrustedProxy: isTrusted), route)
+        if let access = rules.access,
+            context.refusal(by: access, of: client.peer, isTrustedProxy: client.isTrustedProxy, fields) != nil
+        {
+            // Refused again by `LoopContext.admit`, which answers. A refused request takes no token.
+            return .needsTransaction(nil)
+        }
+        // From here on the request is admitted: with its route, `LoopContext.admit` does not count it once more.
+        let scheme = ClientScheme(of: fields, isFromTrustedProxy: client.isTrustedProxy && trustsProxies)
+        keys.write(head, fields, scheme, route)
         if let hit = answerWritten(head, fields, on: route, by: rules, of: client, sending) { return hit }
         guard !variations.isEmpty else { return .needsTransaction(route) }
-        return answerEquivalent(head, fields, on: route, by: rules, of: client, sending) ?? .needsTransaction(nil)
+        if let hit = answerEquivalent(head, fields, on: route, by: rules, of: client, sending) { return hit }
+        keys.write(head, fields, scheme, route)
+        return .needsTransaction(route)
     }
 
     /// The exact URL has no plain hit: look up the equivalent URL, which differs only in parts of the query that

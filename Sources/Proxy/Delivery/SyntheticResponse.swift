@@ -16,6 +16,8 @@ struct SyntheticResponse: Error {
     /// The route of a request that this proxy is the one to answer; `nil` if the response refuses the request, or
     /// reports a failure.
     let route: Route?
+    /// Further field lines; empty for most responses.
+    private(set) var limitLines = ByteSlice.empty
     /// The `Retry-After` of a 503, in seconds.
     fileprivate static let retryAfter: UInt64 = 1
 
@@ -24,6 +26,16 @@ struct SyntheticResponse: Error {
         self.explanation = explanation
         self.extraFields = extraFields
         self.route = route
+    }
+
+    /// The response to a request that its route's rules refuse.
+    init(_ refusal: AccessRules.Refusal, by rules: AccessRules) {
+        switch refusal {
+        case .denied: self.init(.forbidden, "This client may not use this resource.")
+        case .limited(let wait):
+            self.init(Status(429), "This client sends too many requests; try again later.")
+            limitLines = rules.lines(ofRefusalFor: wait)
+        }
     }
 
     init(_ error: MessageSyntaxError) { self.init(error.status, error.explanation) }
@@ -69,6 +81,7 @@ extension LoopContext {
         buffer.appendField("Content-Length", UInt64(content.count))
         if status == .serviceUnavailable { buffer.appendField("Retry-After", SyntheticResponse.retryAfter) }
         buffer.append(answer.extraFields)
+        buffer.append(answer.limitLines)
         if let upstream {
             settings.proxyStatus?.write(upstream.proxyError, details: upstream.reason?.explanation, to: buffer)
         }

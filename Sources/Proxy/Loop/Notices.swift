@@ -13,7 +13,7 @@ final class Notices {
         case malformed, timeout
         /// One kind for each upstream, so that failures of one upstream do not suppress messages about another.
         case upstream(String), connection(String), bound(String)
-        case server, accept, capacity, memory
+        case server, accept, capacity, memory, denied, limited
 
         /// The level of its messages, and its name in a message about suppressed ones. Errors of clients are below
         /// `warning`: only some operators look for them, and any client can cause any number of them.
@@ -24,6 +24,8 @@ final class Notices {
             case .upstream(let name): (.warning, "failures of upstream \(name)")
             case .connection(let name): (.debug, "connections of upstream \(name)")
             case .server: (.warning, "changes of servers")
+            case .denied: (.info, "requests of clients that may not use their route")
+            case .limited: (.notice, "requests and connections beyond the limit of their client")
             case .accept: (.warning, "failures to accept connections")
             case .capacity: (.warning, "connections turned away")
             case .memory: (.warning, "shortages of memory for bodies")
@@ -139,10 +141,24 @@ final class Notices {
             "\(ReportedFields.notice(of: told, from: peer, in: network, isTrusted: arrival.isFromTrustedProxy))")
     }
 
+    /// Reports that a request was refused by the rules of its route.
+    /// - Parameter client: `nil` for a client of a Unix socket.
+    func refused(_ refusal: AccessRules.Refusal, of client: IPAddress?, on route: Route) {
+        let name = client.map { "\($0)" } ?? "a client of a Unix socket"
+        switch refusal {
+        case .denied: write(.denied, "\(name) may not use route \(route.place), answered 403")
+        case .limited: write(.limited, "\(name) has used up rate-limit of route \(route.place), answered 429")
+        }
+    }
+
     func cannotAccept(_ error: SystemError) { write(.accept, "cannot accept connections: \(error)") }
 
     func tooManyConnections(most: Int) {
         write(.capacity, "limit of \(most) client connections reached; new connections get 503")
+    }
+
+    func tooManyConnections(of client: IPAddress, most: Int) {
+        write(.limited, "\(client) has \(most) connections; new ones get 429")
     }
 
     private func write(_ kind: Kind, at level: Logger.Level? = nil, _ text: @autoclosure () -> String) {

@@ -18,10 +18,12 @@ final class SharedState: Sendable {
     let variations: SearchVariations
     let names: NameResolution
     let groups = GroupInvalidations()
+    let limiter = RateLimiter()
     let callbacks = CallbackBarrier()
     /// The fetches that wait for memory of `budget`.
     let memoryLine = MemoryLine()
     private let liveOrigins = Guarded<[Origin]>([])
+    let clientCounts = ClientCounts()
     /// Open client connections over all loops.
     let connections = Atomic<Int>(0)
     private let operations = Atomic<UInt64>(0)

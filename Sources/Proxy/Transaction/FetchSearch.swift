@@ -157,7 +157,9 @@ struct FetchSearch {
     /// Lets the next requests follow this one, which joined `operation` while no response to it is stored, into its
     /// group: they need not ask the table.
     private func mayBeFollowed(to operation: FetchOperation) {
-        guard isOrdinary, operation.key.kind == .get(isAuthorized: false), operation.key.variant == nil,
+        // A request that follows is not admitted by itself.
+        guard isOrdinary, request.route.rules?.access == nil, operation.key.kind == .get(isAuthorized: false),
+            operation.key.variant == nil,
             let group = transaction.group
         else { return }
         // The next requests get this request's route, which must not be that of replaced settings.

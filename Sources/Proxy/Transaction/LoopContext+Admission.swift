@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Libevent
 import Routing
 import Storage
 
@@ -14,10 +15,12 @@ extension LoopContext {
     /// Refuses or answers some requests before any look-up, and finds the route of all others.
     /// - Parameters:
     ///   - known: the route, if it was found on the hot path and `keys` still holds the request's key.
+    ///   - peer: the other end of the client connection.
     ///   - isBound: whether the client connection has connections to origins of its own (`BoundConnections`).
     /// - Throws: the response to a request that ends here.
     func admit(
-        _ head: RequestHead, _ fields: HeadBlock, on known: Route?, isFromTrustedProxy: Bool, isBound: Bool
+        _ head: RequestHead, _ fields: HeadBlock, on known: Route?, from peer: SocketAddress, isFromTrustedProxy: Bool,
+        isBound: Bool
     ) throws(SyntheticResponse) -> ClientRequest {
         let view = fields.view
         switch head.method {
@@ -37,6 +40,13 @@ extension LoopContext {
         }
         let scheme = ClientScheme(of: view, isFromTrustedProxy: isFromTrustedProxy && loopSettings.trustsProxies)
         let route = if let known { known } else { try findRoute(head, view, scheme) }
+        // On the hot path, the rules were applied already.
+        if known == nil, let rules = route.rules?.access,
+            let refusal = refusal(by: rules, of: peer, isTrustedProxy: isFromTrustedProxy, view)
+        {
+            note(refusal, of: peer, isTrustedProxy: isFromTrustedProxy, on: route, view)
+            throw SyntheticResponse(refusal, by: rules)
+        }
         // RFC 9110 §7.6.2: with `Max-Forwards: 0` this proxy is the final recipient.
         if head.method == .options, view.maxForwards == 0 {
             throw SyntheticResponse(.ok, "This is a proxy.", extraFields: Self.allow, on: route)

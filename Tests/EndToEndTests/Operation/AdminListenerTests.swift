@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 @Suite(.scenario) struct AdminListenerTests {
@@ -81,6 +82,52 @@ import Testing
             try client.send(admin.request(method, path))
             let answer = try client.answer()
             #expect(answer.status == 405 && answer["allow"] == allowed)
+        }
+    }
+
+    @Test func `with a token file, only requests with its token are answered, but for the health pages`() throws {
+        let folder = try System.makeTemporaryFolder()
+        try System.write("0123456789abcdef\n", to: "\(folder)/token")
+        try scenario(.other(section: "admin", key: "token-file", value: "\(folder)/token")) { origin, proxy in
+            for page in ["/healthz", "/readyz"] { #expect(try proxy.admin.get(page).status == 200) }
+            let wrong = [[], ["Authorization: Bearer 0123456789abcdeg"], ["Authorization: Basic 0123456789abcdef"]]
+            for (method, page) in [("GET", "/status"), ("GET", "/metrics"), ("POST", "/purge"), ("POST", "/reload")] {
+                for fields in wrong {
+                    let answer = try proxy.admin.send(method, page, fields, body: "all")
+                    #expect(answer.status == 401 && answer["www-authenticate"] == "Bearer", "\(method) \(page)")
+                }
+            }
+            #expect(try proxy.admin.get("/status", "Authorization: bearer 0123456789abcdef").status == 200)
+            let page = ["Authorization: Bearer 0123456789abcdef", "Origin: http://evil.example", "Host: localhost"]
+            #expect(try proxy.admin.send("POST", "/purge", page, body: "all").status == 403, "from a web page")
+
+            // The commands take the token from the file of settings.
+            let file = ["--config", proxy.configurationPath]
+            #expect(try proxy.command(["status"] + file).exit == .code(0))
+            let without = try proxy.command("status")
+            #expect(without.exit == .code(69) && without.errors.contains("admin.token-file"))
+
+            // A reload takes another token.
+            try System.write("fedcba9876543210", to: "\(folder)/token")
+            #expect(try proxy.command(["reload"] + file).exit == .code(69), "its token is not the one in use yet")
+            proxy.signal(SIGHUP)
+            try eventually("the token is in use") { try proxy.command(["status"] + file).exit == .code(0) }
+        }
+    }
+
+    @Test func `with a list of hosts, requests for other names are refused`() throws {
+        try scenario(.other(section: "admin", key: "hosts", value: "[admin.example]")) { _, proxy in
+            let asked = [
+                ("admin.example", 200), ("admin.example:8081", 200), ("localhost", 200), ("evil.example", 403),
+            ]
+            for (host, status) in asked {
+                let answer = try proxy.admin.get("/status", "Host: \(host)")
+                #expect(answer.status == status)
+            }
+            let health = try proxy.admin.get("/healthz", "Host: evil.example")
+            let page = ["Host: admin.example", "Origin: http://evil.example"]
+            let purge = try proxy.admin.send("POST", "/purge", page, body: "all")
+            #expect(health.status == 200 && purge.status == 403)
         }
     }
 

@@ -171,4 +171,7 @@ enum Metric: String {
     case clientReceivedBytes = "coalesced_client_received_bytes_total"
     case clientSentBytes = "coalesced_client_sent_bytes_total"
     case malformed = "coalesced_malformed_requests_total"
+    case denied = "coalesced_denied_requests_total"
+    case limited = "coalesced_limited_requests_total"
+    case limitedClients = "coalesced_client_connections_limited_total"
 }

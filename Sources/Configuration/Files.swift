@@ -1,0 +1,67 @@
+import Admin
+import Bytes
+import Routing
+
+/// Reads the files that a configuration names.
+package struct Files: Sendable {
+    /// The most bytes of a file.
+    package static let mostBytes = 1 << 20
+
+    /// The bytes of the file at a path, or why they cannot be had.
+    package let contents: @Sendable (String) -> Result<[UInt8], Failure>
+
+    /// Why a file cannot be read.
+    package struct Failure: Error {
+        let reason: String
+        /// - Parameter reason: such as `No such file or directory`.
+        package init(_ reason: String) { self.reason = reason }
+    }
+
+    package init(_ contents: @escaping @Sendable (String) -> Result<[UInt8], Failure>) { self.contents = contents }
+}
+
+extension ScalarSyntax where Value == NamedFile {
+    /// The path of a file that is read with the configuration.
+    static var file: Self {
+        ScalarSyntax("a path such as `/etc/coalesced/token`", write: \.path) { text in
+            guard text.hasPrefix("/"), !text.hasSuffix("/") else { return .malformed }
+            guard !text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F || $0 == "\u{FFFD}" })
+            else { return .refused("a path must be valid UTF-8 without control characters") }
+            return .value(NamedFile(path: text))
+        }
+    }
+}
+
+extension Settings {
+    /// Reads the files that these settings name into them.
+    /// - Parameter files: `nil`: no file is read.
+    /// - Returns: what is wrong, by the path of the key that names the file.
+    mutating func read(_ files: Files?) -> [(key: String, message: String)] {
+        guard let files else { return [] }
+        var mistakes: [(key: String, message: String)] = []
+        if var token = admin.tokenFile {
+            let mistake =
+                files.read(&token, called: "token-file")
+                ?? AdminToken.mistake(in: token.content).map {
+                    "`token-file: \(Spelling.shown(token.path))`: \($0)"
+                }
+            if let mistake { mistakes.append(("admin.token-file", mistake)) }
+            admin.tokenFile = token
+        }
+        return mistakes
+    }
+}
+
+extension Files {
+    /// - Returns: what is wrong; `nil` if the file has been read.
+    fileprivate func read(_ file: inout NamedFile, called name: String) -> String? {
+        switch contents(file.path) {
+        case .success(let bytes):
+            file.content = ByteSlice(copying: bytes.span)
+            return nil
+        case .failure(let failure):
+            return
+                "`\(name): \(Spelling.shown(file.path))` cannot be read: \(failure.reason); correct the path, or let the proxy's user read the file"
+        }
+    }
+}

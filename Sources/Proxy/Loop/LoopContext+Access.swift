@@ -1,0 +1,28 @@
+import HTTPSemantics
+import Libevent
+import Routing
+import Telemetry
+
+extension LoopContext {
+    /// Whether `rules` refuse a request. Takes a token of its client if they do not.
+    /// - Parameters:
+    ///   - peer: the other end of the client connection.
+    ///   - fields: of the request.
+    @inline(never) // Two callers, of which one is rare.
+    func refusal(by rules: AccessRules, of peer: SocketAddress, isTrustedProxy: Bool, _ fields: FieldView)
+        -> AccessRules.Refusal?
+    {
+        let client = recorder.trustedProxies.client(of: peer, isProxied: isTrustedProxy, fields)
+        return rules.refusal(of: client, fields, shared.limiter, hash: shared.keyHash, at: loop.now)
+    }
+
+    /// Counts and reports a refused request.
+    func note(
+        _ refusal: AccessRules.Refusal, of peer: SocketAddress, isTrustedProxy: Bool, on route: Route,
+        _ fields: FieldView
+    ) {
+        metrics.add(refusal == .denied ? .deniedRequests : .limitedRequests)
+        notices.refused(
+            refusal, of: recorder.trustedProxies.client(of: peer, isProxied: isTrustedProxy, fields), on: route)
+    }
+}
