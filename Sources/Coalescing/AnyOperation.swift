@@ -139,15 +139,14 @@ open class AnyOperation: @unchecked Sendable {
     /// - Parameter submits: whether to submit the operation in the same step, if it has no dependencies and no observers.
     /// - Returns: whether it was submitted; `nil` if it already has a manager or is no longer fresh.
     final func adopt(
-        _ enrolment: consuming Enrolment, observers: [OperationObserver], priority: OperationPriority, submits: Bool
+        by gate: OperationGate, counters: ShardCounters, forget: Forget?, observers: [OperationObserver],
+        priority: OperationPriority, submits: Bool
     ) -> Bool? {
-        // Moved, not copied: an enrolment holds several references.
-        var enrolment: Enrolment? = consume enrolment
-        return state.withLock { state in
+        state.withLock { state in
             guard state.enrolment == nil, state.lifecycle.isFresh else { return nil }
             // No caller can find the operation yet, so no gate needs to be told of the priority.
             priorityLevel.max(priority.rawValue, ordering: .relaxed)
-            state.enrolment = enrolment.take()
+            state.enrolment = Enrolment(gate: gate, counters: counters, forget: forget)
             if !observers.isEmpty { state.ties += observers.map { .observer($0) } }
             return submits && state.ties.isEmpty && state.lifecycle.submit()
         }
@@ -225,7 +224,7 @@ open class AnyOperation: @unchecked Sendable {
         case .leaveSourceAndRetire:
             leaveSource()
         case .leaveToStarter:
-            if wakeUps.first != nil { gate?.makeRoom(for: self) }
+            if !wakeUps.isNone { gate?.makeRoom(for: self) }
             wakeUps.send()
             return true
         }
@@ -259,7 +258,7 @@ open class AnyOperation: @unchecked Sendable {
         for case .alias(let forget) in aliases { forget(self) }
         if isFindable { farewell = state.withLock { $0.retire() } }
         let gate = enrolment?.gate
-        if wakeUps.first != nil || farewell != nil { gate?.whichRefuses?.makeRoom(for: self) }
+        if !wakeUps.isNone || farewell != nil { gate?.whichRefuses?.makeRoom(for: self) }
         wakeUps.send()
         if let farewell {
             tell(farewell.ties, farewell.phase, error: outcome)

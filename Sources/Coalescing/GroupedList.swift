@@ -8,8 +8,7 @@ struct GroupedList<Element> {
         var element: Element
         let group: Int?
         /// The indices of the neighbours in the chain.
-        var previous = SlotList<Element>.none
-        var next = SlotList<Element>.none
+        var beside = (previous: SlotList<Element>.none, next: SlotList<Element>.none)
 
         mutating func change(_ body: (inout Element) -> Void) { body(&element) }
     }
@@ -32,7 +31,7 @@ struct GroupedList<Element> {
         var index = chains[group & (chains.count - 1)]
         while index != Self.none, let place = places.slots[Int(index)].element {
             if place.group == group { found.append(place.element) }
-            index = place.next
+            index = place.beside.next
         }
         return found
     }
@@ -53,12 +52,13 @@ struct GroupedList<Element> {
         guard let place = places.remove(token) else { return nil }
         if let group = place.group {
             chained -= 1
-            if place.previous == Self.none {
-                chains[group & (chains.count - 1)] = place.next
+            let (previous, next) = place.beside
+            if previous == Self.none {
+                chains[group & (chains.count - 1)] = next
             } else {
-                places.slots[Int(place.previous)].element?.next = place.next
+                places.slots[Int(previous)].element?.beside.next = next
             }
-            if place.next != Self.none { places.slots[Int(place.next)].element?.previous = place.previous }
+            if next != Self.none { places.slots[Int(next)].element?.beside.previous = previous }
         }
         return place.element
     }
@@ -79,9 +79,8 @@ struct GroupedList<Element> {
         let chain = group & (chains.count - 1)
         let first = chains[chain]
         chains[chain] = place
-        places.slots[index].element?.previous = Self.none
-        places.slots[index].element?.next = first
-        if first != Self.none { places.slots[Int(first)].element?.previous = place }
+        places.slots[index].element?.beside = (Self.none, first)
+        if first != Self.none { places.slots[Int(first)].element?.beside.previous = place }
     }
 
     private mutating func addChains() {

@@ -48,8 +48,9 @@ package final class OperationGate: Sendable {
         _ operation: AnyOperation, counters: ShardCounters, forget: Forget?, observers: [OperationObserver],
         priority: OperationPriority, group: Int?, submits: Bool
     ) -> Entry? {
-        let enrolment = Enrolment(gate: self, counters: counters, forget: forget)
-        switch operation.adopt(enrolment, observers: observers, priority: priority, submits: submits) {
+        let isSubmitted = operation.adopt(
+            by: self, counters: counters, forget: forget, observers: observers, priority: priority, submits: submits)
+        switch isSubmitted {
         case nil:
             withdraw()
             return nil

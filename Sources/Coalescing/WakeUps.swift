@@ -39,47 +39,31 @@ struct Callbacks<Value: Sendable>: Sendable {
 /// The callbacks of one event: one `enqueue` for each queue, however many waiters use that queue. Each queue calls them
 /// in the order in which the waiters joined.
 @usableFromInline
-struct WakeUps: Sendable {
-    @usableFromInline
-    struct Batch: Sendable {
-        @usableFromInline let queue: any CallbackQueue
-        @usableFromInline let run: @Sendable () -> Void
-
-        @inlinable
-        init(queue: any CallbackQueue, run: @escaping @Sendable () -> Void) {
-            self.queue = queue
-            self.run = run
-        }
-    }
-
-    /// The first batch, stored apart from the others for the same reason as in `Callbacks`.
-    @usableFromInline var first: Batch?
-    @usableFromInline var others: [Batch] = []
-
-    @inlinable static var none: WakeUps { WakeUps() }
-
-    @inlinable
-    init() {}
+enum WakeUps: Sendable {
+    case none
+    /// The callbacks of one queue, apart from the others for the same reason as in `Callbacks`.
+    case one(any CallbackQueue, @Sendable () -> Void)
+    case several([WakeUps])
 
     @inlinable
     init<Value>(_ callbacks: consuming Callbacks<Value>) {
+        self = .none
         guard let first = callbacks.first.take() else { return }
         if callbacks.others.isEmpty {
             let (handler, result) = (first.waiter.handler, first.result)
-            self.first = Batch(queue: first.queue) { handler(result) }
+            self = .one(first.queue) { handler(result) }
         } else {
-            add(first, callbacks.others)
+            self = .of(first, callbacks.others)
         }
     }
 
     @inlinable
-    mutating func add<Value>(_ first: Callback<Value>, _ others: [Callback<Value>]) {
+    static func of<Value>(_ first: Callback<Value>, _ others: [Callback<Value>]) -> WakeUps {
         if others.allSatisfy({ $0.queue === first.queue }) {
-            self.first = Batch(queue: first.queue) {
+            return .one(first.queue) {
                 first.call()
                 for callback in others { callback.call() }
             }
-            return
         }
         var places: [ObjectIdentifier: Int] = [ObjectIdentifier(first.queue): 0]
         var groups: [[Callback<Value>]] = [[first]]
@@ -91,17 +75,23 @@ struct WakeUps: Sendable {
             }
             groups[place].append(callback)
         }
-        self.others = groups.map { group in
-            Batch(queue: group[0].queue) {
-                for callback in group { callback.call() }
-            }
-        }
+        return .several(
+            groups.map { group in
+                .one(group[0].queue) {
+                    for callback in group { callback.call() }
+                }
+            })
     }
+
+    @inlinable var isNone: Bool { if case .none = self { true } else { false } }
 
     /// Sends each batch to its queue. Never under a lock: an inline queue calls the handlers at once.
     @usableFromInline
     func send() {
-        if let first { first.queue.enqueue(first.run) }
-        for batch in others { batch.queue.enqueue(batch.run) }
+        switch self {
+        case .none: break
+        case .one(let queue, let run): queue.enqueue(run)
+        case .several(let wakeUps): for wakeUp in wakeUps { wakeUp.send() }
+        }
     }
 }

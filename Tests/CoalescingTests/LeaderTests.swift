@@ -100,6 +100,22 @@ struct LeaderTests {
         #expect(manager.snapshot.inFlight == 0)
     }
 
+    @Test func `callers of one operation on several queues may ask again from their callbacks, too`() {
+        let manager = OperationQueueManager<Int>(maxConcurrent: 1, maxQueued: 0)
+        let (arrivals, queue) = (Arrivals(), ManualQueue())
+        let again = Waiter<Int>(on: InlineQueue.shared) { _ in
+            let next = Waiter<Int>(on: InlineQueue.shared) {
+                arrivals.count.store((try? $0.get()) ?? 0, ordering: .relaxed)
+            }
+            _ = manager.enqueue(2, waiter: next) { Prompt(value: 2) }
+        }
+        let first = manager.enqueue(1, waiter: again) { CoalescibleOperation<Int>() }
+        _ = manager.enqueue(1, waiter: Waiter(on: queue) { _ in }) { CoalescibleOperation<Int>() }
+        first.operation?.finish(.success(1))
+        queue.run()
+        #expect(arrivals.count.load(ordering: .relaxed) == 2 && manager.snapshot.refused == 0)
+    }
+
     /// An operation that finishes inside `execute()`.
     private final class Prompt: CoalescibleOperation<Int>, @unchecked Sendable {
         let result: Int

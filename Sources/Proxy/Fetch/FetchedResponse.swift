@@ -49,6 +49,12 @@ final class FetchedResponse: Sendable {
         let invalidations: GroupInvalidations?
     }
 
+    /// What is known only after the head.
+    private struct Later: Sendable {
+        var shortfall: Shortfall?
+        var sharedAnswer: SharedAnswer?
+    }
+
     private let circumstances: Circumstances
     let response: StoredResponse
     /// The response with the fields that only the leader may see (RFC 9111 §5.2.2.4, §5.2.2.7), where there are any.
@@ -64,9 +70,7 @@ final class FetchedResponse: Sendable {
     let hasAge: Bool
     /// When the origin's response had ended, in nanoseconds of the monotonic clock; 0 before.
     private let ended = Atomic<Int64>(0)
-    private let failed = Guarded<Shortfall?>(nil)
-    /// The answer that was made last for a joined request that asks for nothing special.
-    let sharedAnswer = Guarded<SharedAnswer?>(nil)
+    private let later = Guarded(Later())
 
     init(
         _ response: StoredResponse, leaderResponse: StoredResponse? = nil, partKeeper: StoredResponse? = nil,
@@ -102,10 +106,16 @@ final class FetchedResponse: Sendable {
     }
 
     /// The body ends short. Called before any reader is told.
-    func noteShortfall(_ shortfall: Shortfall) { failed.withLock { $0 = shortfall } }
+    func noteShortfall(_ shortfall: Shortfall) { later.withLock { $0.shortfall = shortfall } }
 
     /// Why the body ends short; `nil` if it does not, or only because no client wanted the rest.
-    var shortfall: Shortfall? { failed.withLock { $0 } }
+    var shortfall: Shortfall? { later.withLock { $0.shortfall } }
+
+    /// The answer that was made last for a joined request that asks for nothing special.
+    var sharedAnswer: SharedAnswer? {
+        get { later.withLock { $0.sharedAnswer } }
+        set { later.withLock { $0.sharedAnswer = newValue } }
+    }
 
     /// The time from the request to the origin until the end of its response, in nanoseconds; `nil` before that end.
     var upstreamDuration: UInt64? {

@@ -74,9 +74,9 @@ struct FetchSearch {
     ///   - role: the role of the request if it leads.
     ///   - group: the group that was made for the joined fetch; `nil` if there was one.
     private func enqueued<Found>(
-        _ result: Enqueued<FetchOperation, Found>, as role: Role, joins group: WaiterGroup? = nil
+        _ result: consuming Enqueued<FetchOperation, Found>, as role: Role, joins group: WaiterGroup? = nil
     ) {
-        switch result {
+        switch consume result {
         case .found:
             // `Superseded`, not a response.
             transaction.lookAgainAtOnce()

@@ -20,7 +20,7 @@ extension Transaction {
     func respond(_ fetched: FetchedResponse) {
         let persists = client.settlePersistence()
         let traits = traitsOfAnswer(with: fetched, persists: persists)
-        if let traits, let shared = fetched.sharedAnswer.withLock({ $0 }), shared.traits == traits {
+        if let traits, let shared = fetched.sharedAnswer, shared.traits == traits {
             return send(shared.answer, shared.provenance, of: fetched) { $0.append(shared.head) }
         }
         var provenance = provenance
@@ -66,8 +66,8 @@ extension Transaction {
                 to: head, provenance: provenance, at: context.moment, persists: persists,
                 version: request.head.version, forwarding: context.loopSettings.responseForwarding)
             guard let fetched, let traits else { return }
-            let made = SharedAnswer(traits: traits, provenance: provenance, answer: answer, head: head.copied())
-            fetched.sharedAnswer.withLock { $0 = made }
+            fetched.sharedAnswer = SharedAnswer(
+                traits: traits, provenance: provenance, answer: answer, head: head.copied())
         }
     }
 

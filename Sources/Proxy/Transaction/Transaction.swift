@@ -259,25 +259,30 @@ final class Transaction: WaitingRequest, FetchLeader {
 /// The way from the fetch's result, or the end of the wait for it, to the answer or another look-up.
 extension Transaction {
     /// Takes the fetch's result.
-    func take(_ result: Result<FetchedResponse, OperationError>) {
+    func take(_ result: consuming Result<FetchedResponse, OperationError>) {
         // A departed client is noticed when the proxy writes to it.
         guard state == .waiting else { return }
-        if case .success(let fetched) = result {
+        switch consume result {
+        case .success(let fetched):
             if let stale = standIn(for: fetched) { return respond(with: stale, insteadOf: fetched.originStatus) }
-            return respond(fetched)
+            respond(fetched)
+        case .failure(let error):
+            leaveGroup()
+            fetchFailed(error)
         }
-        leaveGroup()
-        switch result {
-        case .success: break
-        case .failure(.released):
+    }
+
+    private func fetchFailed(_ error: OperationError) {
+        switch error {
+        case .released:
             context.metrics.add(.coalescing(.released))
             sharingHistory.noteRelease()
             lookAgain()
-        case .failure(.failed(let error as NoMemory)):
+        case .failed(let error as NoMemory):
             contactedServer = error.server
             provenance.originStatus = error.status
             fail(.overloaded, detail: Recorder.memoryFull)
-        case .failure(.failed(let error)):
+        case .failed(let error):
             let error = error as? UpstreamError ?? UpstreamError(.closed, detail: "\(error)")
             contactedServer = ContactedServer(address: error.server, duration: error.duration)
             if let stale = standIn(on: error.originFailure) { return respond(with: stale, insteadOf: nil) }
@@ -286,10 +291,10 @@ extension Transaction {
                 return lookAgain()
             }
             fail(SyntheticResponse(error), detail: error.word, upstream: error)
-        case .failure(.cancelled):
+        case .cancelled:
             // Fetches with waiters are cancelled only when the program ends.
             fail(SyntheticResponse(.serviceUnavailable, "The proxy is being shut down."), detail: Recorder.shutdown)
-        case .failure(.abandoned), .failure(.dependency):
+        case .abandoned, .dependency:
             fail(SyntheticResponse(.badGateway, "The request to the origin was abandoned."), detail: "abandoned")
         }
     }
