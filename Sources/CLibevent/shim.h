@@ -24,6 +24,13 @@ static inline int coalesced_accept(int listener, struct sockaddr *_Nonnull addre
     return accept4(listener, address, length, SOCK_NONBLOCK | SOCK_CLOEXEC);
 }
 
+// The process that made the socket pair of which `descriptor` is an end; 0 if it is no such end. Also if that process has ended (unix(7)).
+static inline pid_t coalesced_peer_process(int descriptor) {
+    struct { pid_t process; uid_t user; gid_t group; } peer = {0, 0, 0};
+    socklen_t length = sizeof peer;
+    return getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? peer.process : 0;
+}
+
 // In a program with threads those of glibc make each call a point where the thread can be cancelled, in two atomic instructions. Nobody cancels ours.
 extern long syscall(long number, ...);
 

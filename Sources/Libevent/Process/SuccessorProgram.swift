@@ -137,9 +137,11 @@ extension SuccessorProgram {
         var attributes = posix_spawnattr_t()
         unsafe posix_spawnattr_init(&attributes)
         defer { unsafe posix_spawnattr_destroy(&attributes) }
-        var none = sigset_t()
-        unsafe sigemptyset(&none)
-        unsafe posix_spawnattr_setsigmask(&attributes, &none)
+        // Signals for all processes of a service may come before the program watches for them, and would end it.
+        var blocked = sigset_t()
+        unsafe sigemptyset(&blocked)
+        for signal in [SIGHUP, SIGUSR1, SIGUSR2] { unsafe sigaddset(&blocked, signal) }
+        unsafe posix_spawnattr_setsigmask(&attributes, &blocked)
         unsafe posix_spawnattr_setflags(&attributes, Int16(POSIX_SPAWN_SETSIGMASK))
 
         // Not `setenv`: other threads may be reading the environment.

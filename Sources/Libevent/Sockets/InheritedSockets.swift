@@ -54,7 +54,11 @@ public final class InheritedSockets {
         let inherited = InheritedSockets()
         let (process, count) = (take("LISTEN_PID"), take("LISTEN_FDS"))
         _ = take("LISTEN_FDNAMES")
-        if let handedOn = take(HandedOn.variable).flatMap(HandedOn.init), handedOn.giver == getppid() {
+        // The giver may have ended by now, so its connection is asked and not `getppid`. A program that only got the
+        // variable from this one's environment has no such connection.
+        if let handedOn = take(HandedOn.variable).flatMap(HandedOn.init),
+            handedOn.giver == coalesced_peer_process(firstDescriptor)
+        {
             try inherited.take(handedOn)
         } else if let process, Int32(process) == getpid(), let count = count.flatMap({ Int32($0) }), count > 0 {
             // Otherwise the sockets were passed to the program that started this one.
@@ -126,7 +130,7 @@ public final class InheritedSockets {
 struct HandedOn: Equatable {
     static let variable = "COALESCED_HANDED_ON"
 
-    /// The process that hands on the sockets: the parent of the one that takes them.
+    /// The process that hands on the sockets, which made the connection.
     let giver: pid_t
     /// `nil`: passed by the service manager.
     let uses: [InheritedSockets.Use?]
