@@ -340,6 +340,11 @@ final class Daemon {
         guard System.processNumber != 1 else {
             return tellNotUpgraded("this is process 1 of its container, which ends with it; start another container")
         }
+        // The new program gets the listeners of the settings that it reads.
+        guard !reloads.isReloading else {
+            reloads.whenIdle = { [unowned self] in upgrade() }
+            return
+        }
         log.info("SIGUSR2: starting \(path)")
         do throws(SystemError) {
             let upgrade = try Upgrade(to: path, handing: sockets, within: reloads.current.upgradeTimeout, on: loop) {

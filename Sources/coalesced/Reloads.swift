@@ -24,7 +24,9 @@ final class Reloads {
     private(set) var current: Settings
     /// Called after each reload, with the settings that are in use then.
     private let tellOutcome: (ReloadOutcome.Kind, Settings) -> Void
-    private var isReloading = false
+    private(set) var isReloading = false
+    /// Called once, when no reload is under way or wanted any more.
+    var whenIdle: (() -> Void)?
     private var waiting: [(ReloadOutcome) -> Void] = []
 
     /// - Parameter current: the settings at the start.
@@ -60,7 +62,8 @@ final class Reloads {
             serviceManager.ready()
             isReloading = false
             for asker in askers { asker(outcome) }
-            if !waiting.isEmpty, !isReloading { begin() }
+            guard !isReloading else { return }
+            if waiting.isEmpty { whenIdle.take()?() } else { begin() }
         }
     }
 

@@ -12,15 +12,20 @@ public struct ListenTarget: Sendable {
     /// Opens the sockets of all `addresses`, in the same order, or none. Call this before the loops accept: with a
     /// shared port the kernel would let a second program bind the same address, so this function tests whether the port
     /// is free, and a Unix socket can be bound only once.
+    ///
+    /// Where this program, or the one before it, has the port already, new sockets are only bound: once they listen, the
+    /// kernel gives them connections that would have come to the others. `listen` begins that, when nothing else can fail.
     /// - Parameters:
     ///   - count: the number of loops.
     ///   - inherited: sockets that listen already, which are taken in place of new ones.
-    ///   - others: the targets that this program has already. A port that they have is not tested.
+    ///   - use: what the sockets are for.
+    ///   - former: the targets that this program has already. Those that have one of the addresses stay.
     /// - Throws: if another program listens at an address, or the machine lacks the address or may not use it
     ///   (`ListenError.reason`).
     public static func open(
         _ addresses: [SocketAddress], _ settings: Listener.Settings, forLoops count: Int,
-        from inherited: InheritedSockets = InheritedSockets(), besides others: [ListenTarget] = []
+        from inherited: InheritedSockets = InheritedSockets(), for use: InheritedSockets.Use = .clients,
+        keeping former: [ListenTarget] = []
     ) throws(ListenError) -> [ListenTarget] {
         var settings = settings
         settings.sharesPort = true
@@ -28,23 +33,36 @@ public struct ListenTarget: Sendable {
         let order =
             addresses.indices.filter { addresses[$0].port != 0 } + addresses.indices.filter { addresses[$0].port == 0 }
         // Sockets of the same user may share a port, also if one of them listens at all addresses.
-        let own = inherited.addresses + others.map(\.address)
+        let own = inherited.addresses + former.map(\.address)
+        var former = former
         var targets: [Int: ListenTarget] = [:]
         for index in order {
-            let address = addresses[index]
-            var sockets = inherited.take(at: address, for: .clients)
-            if sockets.isEmpty, address.port != nil, !own.contains(where: { $0.covers(address) || address.covers($0) })
-            {
-                try Listener.probe(address)
+            let configured = addresses[index]
+            if let kept = former.firstIndex(where: { $0.configured == configured || $0.address == configured }) {
+                targets[index] = ListenTarget(configured: configured, sockets: former.remove(at: kept).sockets)
+                continue
             }
+            var sockets = inherited.take(at: configured, for: use)
+            let address = sockets.first?.address ?? configured
+            let isOwn = own.contains { $0.covers(address) || address.covers($0) }
+            if address.port != nil, !isOwn { try Listener.probe(address) }
             let isShared = address.port == nil || sockets.first?.isKept == true
             while sockets.count < (isShared ? 1 : count) {
-                sockets.append(try ListeningSocket(sockets.first?.address ?? address, settings))
+                sockets.append(try ListeningSocket(sockets.first?.address ?? address, settings, listens: !isOwn))
             }
-            targets[index] = ListenTarget(configured: address, sockets: sockets)
+            targets[index] = ListenTarget(configured: configured, sockets: sockets)
         }
         return addresses.indices.compactMap { targets[$0] }
     }
+
+    /// From now on all sockets of `targets` listen.
+    /// - Throws: if one cannot; those before it listen all the same.
+    public static func listen(_ targets: [ListenTarget]) throws(ListenError) {
+        for target in targets { for socket in target.sockets { try socket.listen() } }
+    }
+
+    /// Whether both have the same sockets.
+    public func isSame(as other: ListenTarget) -> Bool { sockets.first === other.sockets.first }
 
     /// The sockets on which the loop at `index` accepts. There are more sockets than loops if the program that handed
     /// them on had more loops.

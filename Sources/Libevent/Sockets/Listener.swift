@@ -6,6 +6,12 @@ import Glibc
 /// When descriptors run out, the listener pauses and then tries again; meanwhile the clients wait in the kernel's
 /// queue. (A spare descriptor for accepting and rejecting a client would be needed on every loop, and two loops would
 /// take it from each other. A limit on connections below the descriptor limit answers 503 before descriptors run out.)
+///
+/// ```
+/// new ─start→ accepting ─pause, or descriptors run out→ paused ─resume, or a while later→ accepting
+/// any ─leave→ leaving ─its queue is empty→ closed
+/// any ─close→ closed
+/// ```
 @safe public final class Listener {
     /// Called on the listener's loop for every connection; the callee owns the descriptor.
     public typealias Accept = (_ connection: consuming Descriptor, _ peer: SocketAddress) -> Void
@@ -43,6 +49,8 @@ import Glibc
     private var watch: Watch?
     private var retry: Timer?
     private var lastReport: Int64?
+    /// Set while leaving.
+    private var whenLeft: (() -> Void)?
 
     /// Listens on `address` and accepts from the next iteration on.
     /// - Parameters:
@@ -60,10 +68,19 @@ import Glibc
 
     /// Accepts on a socket that already listens, beside other listeners if there are any.
     /// - Throws: if memory is short.
-    public init(
+    public convenience init(
         _ socket: ListeningSocket, on loop: EventLoop, settings: Settings = Settings(),
         onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
     ) throws(ListenError) {
+        self.init(of: socket, on: loop, settings: settings, onFailure: onFailure, accept: accept)
+        try start()
+    }
+
+    /// As above, but accepts nothing before `start`, and the socket may begin to listen later still.
+    public init(
+        of socket: ListeningSocket, on loop: EventLoop, settings: Settings = Settings(),
+        onFailure: @escaping (SystemError) -> Void = { _ in }, accept: @escaping Accept
+    ) {
         localAddress = socket.address
         self.loop = loop
         self.settings = settings
@@ -71,6 +88,11 @@ import Glibc
         report = onFailure
         descriptor = socket.descriptor.rawValue
         self.socket = socket
+    }
+
+    /// Accepts connections from the next iteration on.
+    /// - Throws: if memory is short. `leave` accepts even then.
+    public func start() throws(ListenError) {
         do throws(SystemError) { try startWatching() } catch { throw ListenError(address: localAddress, cause: error) }
     }
 
@@ -122,21 +144,34 @@ import Glibc
         do throws(SystemError) { try startWatching() } catch { retryLater(error) }
     }
 
-    /// Accepts all connections in the kernel's queue. Call this before `close`, which would reset them. The queue of a
-    /// socket that the service manager keeps is left to the next program that accepts on it.
-    public func acceptWaiting() {
-        if socket?.isKept ?? true { return }
-        for _ in 0..<settings.backlog { guard acceptNext() else { return } }
+    /// Accepts the connections in the kernel's queue, which closing alone would reset, and closes. That takes longer if
+    /// descriptors are short. The queue of a socket that the service manager keeps is left to the next program that
+    /// accepts on it.
+    /// - Parameter completion: called once, perhaps at once.
+    public func leave(_ completion: @escaping () -> Void) {
+        stopWatching()
+        whenLeft = completion
+        acceptRest()
+    }
+
+    private func acceptRest() {
+        retry = nil
+        if socket?.isKept == false {
+            for _ in 0..<settings.backlog where descriptor >= 0 { guard acceptNext() else { break } }
+        }
+        // Otherwise no descriptor was free.
+        guard retry == nil else { return }
+        close()
+        whenLeft.take()?()
     }
 
     private func acceptBatch() {
-        for _ in 0..<Self.acceptsPerWakeUp { guard acceptNext() else { return } }
+        // The callback may have closed the listener.
+        for _ in 0..<Self.acceptsPerWakeUp { guard watch != nil, acceptNext() else { return } }
     }
 
     /// - Returns: whether there may be another connection.
     private func acceptNext() -> Bool {
-        // The callback may have closed the listener.
-        guard watch != nil else { return false }
         var memory = sockaddr_storage()
         var length = socklen_t(MemoryLayout<sockaddr_storage>.size)
         let number = unsafe withUnsafeMutableBytes(of: &memory) { bytes in
@@ -145,6 +180,8 @@ import Glibc
         guard number >= 0 else {
             switch errno {
             case EAGAIN, EWOULDBLOCK: return false
+            // The socket does not listen yet.
+            case EINVAL: return false
             case EMFILE, ENFILE, ENOBUFS, ENOMEM:
                 if loop.freeDescriptors() { return true }
                 retryLater(.last(.accept))
@@ -158,9 +195,13 @@ import Glibc
         return true
     }
 
+    private func tryAgain() {
+        if whenLeft == nil { watchOrRetry() } else { acceptRest() }
+    }
+
     private func retryLater(_ error: SystemError) {
         stopWatching()
-        retry = loop.schedule(after: settings.retryDelay) { [weak self] in self?.watchOrRetry() }
+        retry = loop.schedule(after: settings.retryDelay) { [weak self] in self?.tryAgain() }
         if let lastReport, loop.now - lastReport < settings.reportInterval { return }
         lastReport = loop.now
         report(error)

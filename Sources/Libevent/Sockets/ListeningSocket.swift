@@ -14,6 +14,8 @@ public final class ListeningSocket: Sendable {
     /// Whether the service manager keeps the socket open for the next program that accepts on it.
     public let isKept: Bool
     let descriptor: Descriptor
+    /// With which `listen` begins to listen; `nil` if another program has done that.
+    private let backlog: Int32?
     /// The file of a Unix socket.
     private let file: File?
     private let removesPath: Atomic<Bool>
@@ -21,9 +23,12 @@ public final class ListeningSocket: Sendable {
     /// Binds `address` and listens, with the backlog and the permissions of `settings`. A Unix socket that an ended
     /// program left at the path is replaced. A socket that another program listens at, or a file that is not a socket,
     /// is not replaced.
+    /// - Parameter listens: otherwise `listen` begins that, and until then no connection comes here.
     /// - Throws: if another program listens there, another file is there, or the machine lacks the address or may not
     ///   use it (`ListenError.reason`).
-    public init(_ address: SocketAddress, _ settings: Listener.Settings = Listener.Settings()) throws(ListenError) {
+    public init(
+        _ address: SocketAddress, _ settings: Listener.Settings = Listener.Settings(), listens: Bool = true
+    ) throws(ListenError) {
         do throws(SystemError) {
             if case .unix(let path) = address {
                 descriptor = try Self.bind(path, address)
@@ -34,14 +39,14 @@ public final class ListeningSocket: Sendable {
                 descriptor = try Self.bind(address, settings)
                 file = nil
             }
-            let number = descriptor.rawValue
-            guard Glibc.listen(number, settings.backlog) == 0 else { throw .last(.listen) }
-            self.address = try unsafe .asking(.getsockname, number) { unsafe getsockname($0, $1, $2) }
+            self.address = try unsafe .asking(.getsockname, descriptor.rawValue) { unsafe getsockname($0, $1, $2) }
         } catch {
             throw ListenError(address: address, cause: error)
         }
         isKept = false
+        backlog = settings.backlog
         removesPath = Atomic(true)
+        if listens { try listen() }
     }
 
     /// Takes over a socket that another program has passed on; `nil` if the descriptor is not that of a listening
@@ -58,6 +63,7 @@ public final class ListeningSocket: Sendable {
         if address.port != nil { try? descriptor.setOption(Int32(IPPROTO_TCP), TCP_NODELAY, 1) }
         self.address = address
         self.isKept = isKept
+        backlog = nil
         self.descriptor = descriptor
         if case .unix(let path) = address { file = File(at: path) } else { file = nil }
         removesPath = Atomic(false)
@@ -68,6 +74,17 @@ public final class ListeningSocket: Sendable {
         else { return }
         _ = unsafe unlink(path)
     }
+
+    /// From now on the socket listens, if it did not. The kernel then spreads the connections at a shared port over one
+    /// more queue.
+    /// - Throws: if another program listens there by now, or memory is short.
+    public func listen() throws(ListenError) {
+        guard let backlog, Glibc.listen(descriptor.rawValue, backlog) != 0 else { return }
+        throw ListenError(address: address, cause: .last(.listen))
+    }
+
+    /// Asks the kernel.
+    var isListening: Bool { Self.option(SO_ACCEPTCONN, of: descriptor.rawValue) == 1 }
 
     /// From now on the path of a Unix socket belongs to another program, which accepts on the same socket. Any thread.
     public func leavePath() { removesPath.store(false, ordering: .relaxed) }

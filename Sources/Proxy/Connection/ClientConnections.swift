@@ -23,6 +23,8 @@ final class ClientConnections {
     /// Whether connections persist after their current request.
     private(set) var keepsConnections = true
     private var listeners: [Listener] = []
+    /// The listeners that accept only what waits in their queues.
+    private var leaving: [ObjectIdentifier: Listener] = [:]
     private var connections: [ObjectIdentifier: ClientTransport] = [:]
     private var idle = IdleConnections()
     /// Clients that got 503 or 429 before any byte from them was read. If such a connection were closed at once, the kernel
@@ -77,22 +79,33 @@ final class ClientConnections {
     func stopPersisting() { keepsConnections = false }
 
     /// Accepts connections on `sockets` from now on.
+    /// - Throws: if memory is short. `stopListening` accepts what waits even then.
     func listen(on sockets: [ListeningSocket]) throws(ListenError) {
         var settings = Listener.Settings()
         settings.backlog = Int32(clamping: context.settings.backlog)
+        var failure: ListenError?
         for socket in sockets {
-            listeners.append(
-                try Listener(
-                    socket, on: context.loop, settings: settings,
-                    onFailure: { [notices = context.notices] error in notices.cannotAccept(error) },
-                    accept: { [unowned self] descriptor, peer in accept(descriptor, from: peer) }))
+            let listener = Listener(
+                of: socket, on: context.loop, settings: settings,
+                onFailure: { [notices = context.notices] error in notices.cannotAccept(error) },
+                accept: { [unowned self] descriptor, peer in accept(descriptor, from: peer) })
+            listeners.append(listener)
+            do throws(ListenError) { try listener.start() } catch { failure = error }
         }
+        if let failure { throw failure }
     }
 
     /// Accepts only connections at `addresses` that the kernel has already queued. Open connections stay.
     func stopListening(at addresses: [SocketAddress]) {
-        for listener in listeners where addresses.contains(listener.localAddress) { listener.acceptWaiting() }
+        let all = listeners
         listeners.removeAll { addresses.contains($0.localAddress) }
+        for listener in all where addresses.contains(listener.localAddress) {
+            leaving[ObjectIdentifier(listener)] = listener
+            listener.leave { [unowned self, unowned listener] in
+                leaving[ObjectIdentifier(listener)] = nil
+                reportIfEmpty()
+            }
+        }
     }
 
     private func accept(_ descriptor: consuming Descriptor, from peer: SocketAddress) {
@@ -118,6 +131,7 @@ final class ClientConnections {
         // A reload may have lowered the limit by many: close one idle connection more for each new one.
         if count > most + 1 { _ = makeRoom(upTo: most) }
         context.metrics.add(.clientConnectionsOpened)
+        if let before = underWay { underWay = before + 1 }
         let connection = HTTP1Connection(adopting: descriptor, peer: peer, clients: self)
         connection.isCounted = client != nil
         connections[ObjectIdentifier(connection)] = connection
@@ -216,6 +230,6 @@ final class ClientConnections {
     }
 
     private func reportIfEmpty() {
-        if connections.isEmpty { onEmpty.take()?() }
+        if connections.isEmpty, leaving.isEmpty { onEmpty.take()?() }
     }
 }

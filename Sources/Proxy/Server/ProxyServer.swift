@@ -13,9 +13,10 @@ package import Upstream
 /// the admin listener. Every method is called on that loop.
 ///
 /// ```
-/// new ─start→ starting ─all accept→ running ─prepareToDrain→ aboutToDrain ─drain→ draining ─stop→ stopped
-///                 │                    ├─drain→ draining
-///                 │                    └─handOver→ handedOver ─drain→ draining
+/// new ─start→ starting ─the workers run→ opening ─all accept→ running ─prepareToDrain→ aboutToDrain ─drain→ draining
+///                 │                         │                    ├─drain→ draining
+///                 │                         │                    └─handOver→ handedOver ─drain→ draining
+///                 │                         └─a socket or a worker fails, or drain→ draining
 ///                 └─an address cannot be bound→ stopped
 /// any ─stop→ stopped
 /// ```
@@ -47,7 +48,7 @@ package final class ProxyServer {
         }
     }
 
-    private enum State { case new, starting, running, aboutToDrain, handedOver, draining, stopped }
+    private enum State { case new, starting, opening, running, aboutToDrain, handedOver, draining, stopped }
 
     let shared: SharedState
     let workers: WorkerGroup
@@ -122,15 +123,6 @@ package final class ProxyServer {
             stop()
             return ready(.failure(error))
         }
-        func started(_ error: StartError?) {
-            guard state == .starting else { return }
-            if let error {
-                stop()
-                return ready(.failure(error))
-            }
-            state = .running
-            ready(.success(addresses))
-        }
         workers.start(
             count,
             make: { [shared, loopSettings, accessLog] index, loop, metrics in
@@ -142,8 +134,26 @@ package final class ProxyServer {
             }
         ) { [unowned self] error in
             guard state == .starting else { return }
-            if let error { return started(.system(error)) }
-            workers.listen(at: targets) { error in started(error.map { .listen($0) }) }
+            guard let error else { return listen(ready) }
+            stop()
+            ready(.failure(.system(error)))
+        }
+    }
+
+    /// The last step of the start: everything else that can fail has been done.
+    private func listen(_ ready: @escaping (Result<[SocketAddress], StartError>) -> Void) {
+        state = .opening
+        workers.listen(at: targets) { [unowned self] error in
+            guard state == .opening else { return }
+            guard let error else {
+                state = .running
+                return ready(.success(addresses))
+            }
+            // Clients may have come by now.
+            drain { [unowned self] in
+                stop()
+                ready(.failure(.listen(error)))
+            }
         }
     }
 
@@ -157,26 +167,39 @@ package final class ProxyServer {
         }.mapError { StartError.accessLog($0, path: accessLogSettings.path) }.get()
     }
 
-    /// Every loop uses the new settings for its next requests; connections stay open. No loop accepts at an address that
-    /// the new settings no longer have, and all accept at those that they add, or none. Workers, storage and the access
-    /// log keep the settings with which they were started.
-    /// - Parameter completion: called on the control loop when all loops use the settings, or at once, with an error
-    ///   after which the former settings stay.
+    /// Every loop uses the new settings for its next requests; connections stay open. First all loops accept at the
+    /// addresses that the new settings add; then none accepts at those that they no longer have. Workers, storage and
+    /// the access log keep the settings with which they were started.
+    /// - Parameter completion: called on the control loop when all loops use the settings, or with an error, after which
+    ///   the former settings stay.
     package func reload(
         _ new: ProxySettings, upstreams: [UpstreamSettings], completion: @escaping (StartError?) -> Void
     ) {
         guard state == .running else { return completion(nil) }
         let opened: [ListenTarget]
         do throws(StartError) {
-            opened = try openTargets(addedBy: new)
+            opened = try openTargets(of: new)
         } catch {
             return completion(error)
         }
-        // Not the sockets themselves: the last owner of a socket must be the worker that accepts what waits there.
-        let removed = targets.filter { !new.listeners.contains($0.configured) }.map(\.address)
-        let all = targets + opened
-        targets = new.listeners.compactMap { address in all.first { $0.configured == address } }
-        addresses = targets.map(\.address)
+        let added = opened.filter { target in !targets.contains { $0.isSame(as: target) } }
+        workers.listen(at: added) { [unowned self] error in
+            if let error { return completion(.listen(error)) }
+            guard state == .running else { return completion(nil) }
+            // Not the sockets themselves: the last owner of a socket must be the worker that accepts what waits there.
+            let removed = targets.filter { target in !opened.contains { $0.isSame(as: target) } }.map(\.address)
+            targets = opened
+            addresses = opened.map(\.address)
+            use(new, upstreams)
+            workers.gather({ [loopSettings] worker, answer in
+                worker.apply(loopSettings)
+                worker.clients.stopListening(at: removed)
+                answer(())
+            }) { (_: [Void]) in completion(nil) }
+        }
+    }
+
+    private func use(_ new: ProxySettings, _ upstreams: [UpstreamSettings]) {
         let loopSettings = LoopSettings(
             new, upstreams: upstreams, number: loopSettings.number + 1, previous: loopSettings)
         shared.changeOrigins {
@@ -184,25 +207,15 @@ package final class ProxyServer {
             return loopSettings.origins + formerOrigins.origins
         }
         self.loopSettings = loopSettings
-        workers.post { $0.apply(loopSettings) }
-        workers.listen(at: opened, notAt: removed) { [self] error in
-            if error != nil {
-                targets.removeAll { target in opened.contains { $0.configured == target.configured } }
-                addresses = targets.map(\.address)
-            }
-            completion(error.map { .listen($0) })
-        }
     }
 
-    private func openTargets(addedBy new: ProxySettings) throws(StartError) -> [ListenTarget] {
+    private func openTargets(of new: ProxySettings) throws(StartError) -> [ListenTarget] {
         for target in targets where target.sockets.contains(where: \.isKept) {
             // Clients would wait in its queue forever.
             guard new.listeners.contains(target.configured) else { throw .inherited(.notConfigured(target.address)) }
         }
         do throws(ListenError) {
-            return try ListenTarget.open(
-                new.listeners.filter { address in !targets.contains { $0.configured == address } }, listening,
-                forLoops: workers.count, besides: targets)
+            return try ListenTarget.open(new.listeners, listening, forLoops: workers.count, keeping: targets)
         } catch {
             throw .listen(error)
         }
@@ -223,7 +236,7 @@ package final class ProxyServer {
     /// they have, or after the drain timeout.
     package func drain(_ completion: @escaping () -> Void) {
         switch state {
-        case .running, .aboutToDrain, .handedOver: break
+        case .opening, .running, .aboutToDrain, .handedOver: break
         case .new, .starting, .draining, .stopped: return completion()
         }
         state = .draining

@@ -78,15 +78,13 @@ final class WorkerGroup {
 
     // MARK: - Listening
 
-    /// No worker accepts connections at `addresses` any more, and all accept them at `targets`, or none.
-    /// - Parameter completion: called on the control loop when all workers do.
-    func listen(
-        at targets: [ListenTarget], notAt addresses: [SocketAddress] = [],
-        completion: @escaping (ListenError?) -> Void
-    ) {
+    /// All workers accept connections at `targets`, or none: after an error, they serve only those that came meanwhile.
+    /// Sockets that do not listen yet begin that last: before, the kernel gives them no connections that a failure could
+    /// cost.
+    /// - Parameter completion: called on the control loop when all workers accept.
+    func listen(at targets: [ListenTarget], completion: @escaping (ListenError?) -> Void) {
         let count = count
         gather({ worker, answer in
-            worker.clients.stopListening(at: addresses)
             do throws(ListenError) {
                 try worker.clients.listen(on: targets.flatMap { $0.sockets(ofLoop: worker.index, among: count) })
                 answer(nil)
@@ -94,9 +92,15 @@ final class WorkerGroup {
                 answer(error)
             }
         }) { [self] (answers: [ListenError?]) in
-            guard let error = answers.compactMap(\.self).first else { return completion(nil) }
-            post { worker in worker.clients.stopListening(at: targets.map(\.address)) }
-            completion(error)
+            do throws(ListenError) {
+                if let error = answers.compactMap(\.self).first { throw error }
+                try ListenTarget.listen(targets)
+                completion(nil)
+            } catch {
+                let addresses = targets.map(\.address)
+                post { worker in worker.clients.stopListening(at: addresses) }
+                completion(error)
+            }
         }
     }
 

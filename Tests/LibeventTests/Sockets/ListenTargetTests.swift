@@ -5,9 +5,9 @@ import Testing
 
 @Suite(.timeLimit(.minutes(1))) struct ListenTargetTests {
     private func open(
-        _ addresses: [SocketAddress], forLoops count: Int, besides others: [ListenTarget] = []
+        _ addresses: [SocketAddress], forLoops count: Int, keeping former: [ListenTarget] = []
     ) throws(ListenError) -> [ListenTarget] {
-        try ListenTarget.open(addresses, Listener.Settings(), forLoops: count, besides: others)
+        try ListenTarget.open(addresses, Listener.Settings(), forLoops: count, keeping: former)
     }
 
     @Test func `each loop has a socket of its own at a port, and all have the one of a path`() throws {
@@ -39,8 +39,20 @@ import Testing
         let first = try open([anyPort], forLoops: 2)
         let all = SocketAddress.ipv4(.any, port: first[0].address.port ?? 0)
         #expect(throws: ListenError.self) { try open([all], forLoops: 2) }
-        let second = try open([all], forLoops: 2, besides: first)
+        let second = try open([all], forLoops: 2, keeping: first)
         #expect(second.first?.address == all)
+    }
+
+    @Test func `where this program has a port already, new sockets listen last`() throws {
+        let first = try open([anyPort, anyPort], forLoops: 2)
+        #expect(first.flatMap(\.sockets).map(\.isListening) == [true, true, true, true])
+        let all = SocketAddress.ipv4(.any, port: first[0].address.port ?? 0)
+        let second = try open([anyPort, all, first[0].address], forLoops: 2, keeping: first)
+        // The port is that of the first one, so the other one keeps its own.
+        #expect(second[2].isSame(as: first[0]) && second[0].isSame(as: first[1]))
+        #expect(second[1].sockets.map(\.isListening) == [false, false])
+        try ListenTarget.listen(second)
+        #expect(second[1].sockets.map(\.isListening) == [true, true])
     }
 
     @Test func `a path is removed by the program that it belongs to`() throws {
