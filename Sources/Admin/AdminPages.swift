@@ -42,6 +42,10 @@ final class AdminPages {
     private let onPurge: (String) -> Void
     /// Reloads, and gives the outcome to its argument; `nil` if this program does not reload.
     var onReload: ((@escaping (ReloadOutcome) -> Void) -> Void)?
+    /// Called after a purge; its argument answers the client.
+    var onPurged: ((@escaping () -> Void) -> Void) = { $0() }
+    /// While another program takes the place of this one, or when it has.
+    var refusesPurges = false
     /// The pages that are being collected. Requests for such a page get the same bytes, so that many scrapers at once
     /// cost one collection. A request that comes later gets a page of its own.
     private let collections = OperationQueueManager<CollectedPage>()
@@ -82,6 +86,11 @@ final class AdminPages {
             collect(.status, for: completion)
         case "/purge" where !settings.allowsPurging:
             completion(AdminPage(status: .forbidden, text: "Purging is disabled: admin.purge is false.\n"))
+        case "/purge" where method == .post && refusesPurges:
+            completion(
+                AdminPage(
+                    status: .serviceUnavailable,
+                    text: "Another program is taking the place of this one: send the purge again.\n"))
         case "/purge" where method == .post:
             purge(content, completion)
         case "/reload" where !settings.allowsPurging:
@@ -148,9 +157,12 @@ final class AdminPages {
                 return completion(.ending)
             }
             onPurge("\(Self.purged(count)): \(Self.summary(of: lines))")
-            completion(
-                AdminPage(
-                    status: .ok, text: "\(Self.purged(count)); responses still being fetched will not be stored\n"))
+            onPurged {
+                completion(
+                    AdminPage(
+                        status: .ok,
+                        text: "\(Self.purged(count)); responses still being fetched will not be stored\n"))
+            }
         }
         if lines == ["all"] { return server.purgeAll(completion: finish) }
         if lines.isEmpty { return refuse("this is empty") }

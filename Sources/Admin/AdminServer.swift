@@ -83,9 +83,20 @@ package final class AdminServer {
     /// Notes for the pages that the settings were read again: they are in use now, or there was a mistake in them.
     package func reloaded(succeeded: Bool) { pages.reloaded(succeeded: succeeded) }
 
-    /// Accepts no connections until `resume`.
-    package func pause() { listener?.pause() }
-    package func resume() { listener?.resume() }
+    /// Sets what a purge does after it has removed this program's responses; it calls its argument when it is done.
+    package func onPurged(_ purge: @escaping (@escaping () -> Void) -> Void) { pages.onPurged = purge }
+
+    /// Accepts no connections until `resume`: another program answers. A purge here would not reach the cache of that
+    /// one, so it is refused.
+    package func pause() {
+        listener?.pause()
+        pages.refusesPurges = true
+    }
+
+    package func resume() {
+        listener?.resume()
+        pages.refusesPurges = false
+    }
 
     /// Accepts no more connections; those that are open get their response.
     package func stopAccepting() {

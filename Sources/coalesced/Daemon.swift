@@ -49,11 +49,12 @@ final class Daemon {
     private let path = ProgramPath.find()
     /// The sockets that were passed to this program and not taken yet.
     private let inherited: InheritedSockets
-    /// The program in whose place this one was started; `nil` once that one accepts no more.
+    /// The program in whose place this one was started.
     private var predecessor: PredecessorProgram?
     private var phase = Phase.opening(reloadIsWanted: false)
-    /// The upgrade that an ending signal has cancelled: the new program may not have ended yet.
-    private var cancelledUpgrade: Upgrade?
+    /// The upgrade that was the last one, because this program hands over or ends: the new program may tell of purges,
+    /// or may not have ended yet.
+    private var lastUpgrade: Upgrade?
     private var acceptsClients = false
     /// From then on when clients are accepted, until another program takes the place of this one.
     private var heartbeat: Heartbeat?
@@ -157,9 +158,9 @@ final class Daemon {
         // The predecessor still answers, so that no probe finds this program before it accepts clients.
         admin?.pause()
         predecessor = PredecessorProgram(connection, on: loop) { [unowned self] in
-            predecessor = nil
             startServing()
         }
+        admin?.onPurged { [unowned self] in purgePredecessor($0) }
     }
 
     /// The sockets that were passed to this program.
@@ -185,7 +186,11 @@ final class Daemon {
             throw .system(error)
         }
         var failure: ProxyServer.StartError?
-        server.start { [unowned self] result in
+        func accept(_ proceed: @escaping () -> Void) {
+            guard let predecessor else { return proceed() }
+            predecessor.tellReady(proceed)
+        }
+        server.start(listeningAfter: accept) { [unowned self] result in
             switch result {
             case .success(let addresses): opened(addresses, isReady)
             case .failure(let error):
@@ -194,7 +199,7 @@ final class Daemon {
             }
         }
         loop.run()
-        cancelledUpgrade?.kill()
+        lastUpgrade?.kill()
         admin?.close()
         if failure == nil {
             server.stop()
@@ -223,7 +228,7 @@ final class Daemon {
 
     /// Clients are accepted, and no other program accepts on the same sockets any more.
     private func startServing() {
-        guard acceptsClients, predecessor == nil, case .opening(let reloadIsWanted) = phase else { return }
+        guard acceptsClients, predecessor?.isReleased ?? true, case .opening(let reloadIsWanted) = phase else { return }
         if inherited.isHandedOn {
             for socket in sockets { socket.socket.takePath() }
             inherited.dropRest()
@@ -256,8 +261,9 @@ final class Daemon {
                 loop.schedule(after: delay.nanoseconds) { [unowned self] in drain(because: "drain-delay is over") })
         case .upgrading(let upgrade, _):
             upgrade.cancel()
-            cancelledUpgrade = upgrade
+            lastUpgrade = upgrade
             phase = .serving
+            admin?.resume()
             end(on: signal)
         case .opening, .serving:
             serviceManager.stopping()
@@ -348,7 +354,7 @@ final class Daemon {
         log.info("SIGUSR2: starting \(path)")
         do throws(SystemError) {
             let upgrade = try Upgrade(to: path, handing: sockets, within: reloads.current.upgradeTimeout, on: loop) {
-                [unowned self] in ended($0)
+                [unowned self] in heard($0)
             }
             phase = .upgrading(upgrade, later: [])
         } catch {
@@ -358,13 +364,21 @@ final class Daemon {
 
     private func tellNotUpgraded(_ reason: String) { log.error("not upgraded: \(reason)") }
 
-    private func ended(_ outcome: Upgrade.Outcome) {
+    private func heard(_ event: Upgrade.Event) {
+        if case .purges(let done) = event { return purge(done) }
         // An ending signal may have come meanwhile.
         guard case .upgrading(let upgrade, let later) = phase else { return }
-        switch outcome {
+        switch event {
+        case .purges: break
+        case .isReady:
+            // What the new program will have stored was fetched later than the purges that are under way here. Later
+            // purges wait in the queue for the program that accepts next.
+            admin?.pause()
+            upgrade.permit()
         case .failed(let reason):
             tellNotUpgraded("\(path ?? ""): \(reason); this program serves on")
             phase = .serving
+            admin?.resume()
             if later.contains(SIGHUP) { reload() }
         case .accepts(let process):
             log.info("upgraded: process \(process) accepts clients; waiting for requests in flight here")
@@ -374,10 +388,31 @@ final class Daemon {
             serviceManager.handedOver(to: process)
             for signal in later { System.send(signal, to: process) }
             phase = .draining(.handedOver)
+            lastUpgrade = upgrade
             admin?.stopAccepting()
-            server.handOver { [unowned self] in loop.stop() }
+            server.handOver { [unowned self] in
+                // Purges reach that one through this one.
+                guard let predecessor, !predecessor.isClosed else { return loop.stop() }
+                predecessor.whenEnded = { [unowned self] in loop.stop() }
+            }
             upgrade.letGo()
         }
+    }
+
+    /// Empties the cache, since something was purged in the program that takes the place of this one: clients that are
+    /// connected here may still send a request.
+    private func purge(_ done: @escaping () -> Void) {
+        server.purgeAll { [unowned self] removed in
+            // Otherwise this program ends, and the connection to the new one with it.
+            guard let removed else { return }
+            log.info("purged for the new program: \(Self.counted(removed, "response")) removed")
+            purgePredecessor(done)
+        }
+    }
+
+    /// The same there.
+    private func purgePredecessor(_ done: @escaping () -> Void) {
+        if let predecessor { predecessor.purge(done) } else { done() }
     }
 
     private func reopenLogs() {

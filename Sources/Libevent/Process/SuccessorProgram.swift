@@ -3,21 +3,23 @@ import CArguments
 import CLibevent
 import Glibc
 
-/// The program that this one has started to take its place, on the same listening sockets, and the connection to it.
+/// The program that this one has started to take its place, on the same listening sockets (`HandOverConnection`).
 ///
-/// The successor sends one byte when it accepts. This program then closes its end of the connection, which makes the
-/// sockets and the paths of Unix sockets the successor's (`PredecessorProgram`). Until then both accept, so there is no
-/// moment in which nobody does, and no queue is lost.
+/// Until the successor accepts, this program does too, so there is no moment in which nobody does, and no queue is lost.
 ///
 /// ```
-/// starting ─its byte→ accepting ─release→ released
-///    └─────────────────────┴─the end of the connection→ ending ─its exit status→ ended
+/// starting ─ready→ ready ─permit→ opening ─accepting→ accepting ─release→ released
+///    └───────────────┴───────────────┴─────────────────────┴──────────────────┴─its end→ ending ─its exit status→ ended
 /// ```
-public final class SuccessorProgram: Socket {
+public final class SuccessorProgram: HandOverConnection {
     /// What the successor does.
     public enum Event: Sendable {
+        /// It has nothing left to do but to listen and to accept, and waits for `permit`.
+        case isReady
         /// It accepts connections, and waits for `release`.
         case accepts
+        /// Something was purged there. It waits for `tellPurged`.
+        case purges
         /// It has ended, or never was able to run.
         case ended(Ending)
     }
@@ -38,7 +40,7 @@ public final class SuccessorProgram: Socket {
         }
     }
 
-    private enum State { case starting, accepting, released, ending, ended }
+    private enum State { case starting, ready, opening, accepting, released, ending, ended }
 
     /// How often a program that has closed the connection is asked for its exit status, in nanoseconds.
     private static let reapInterval: Int64 = 10_000_000
@@ -46,7 +48,6 @@ public final class SuccessorProgram: Socket {
     /// The successor's process.
     public let process: Int32
     private let onEvent: (Event) -> Void
-    private let input = ByteBuffer(capacity: 16)
     private var state = State.starting
 
     /// Starts the program at `path` with the arguments and the environment of this one.
@@ -74,26 +75,39 @@ public final class SuccessorProgram: Socket {
     /// Sends a signal, unless the program has ended.
     public func signal(_ number: Int32) { if state != .ended { _ = kill(process, number) } }
 
-    /// Leaves the sockets to the successor. Call this when it accepts.
+    /// Lets the successor listen and accept. Call this when it is ready.
+    public func permit() {
+        guard state == .ready else { return }
+        state = .opening
+        tell(.accept)
+    }
+
+    /// Leaves the sockets to the successor. Call this when it accepts, and this program accepts no more.
     public func release() {
         guard state == .accepting else { return }
         state = .released
-        close()
+        tell(.released)
     }
 
-    public override func readable() {
-        switch read(into: input) {
-        case .bytes:
-            input.removeAll()
-            guard state == .starting else { return }
+    /// No request here gets a response that was fetched before the purge.
+    public func tellPurged() { if !isClosed { tell(.purged) } }
+
+    override func told(_ message: Message) {
+        switch (message, state) {
+        case (.ready, .starting):
+            state = .ready
+            onEvent(.isReady)
+        case (.accepting, .opening):
             state = .accepting
             onEvent(.accepts)
-        case .wouldBlock: break
-        case .endOfStream, .failed:
-            state = .ending
-            close()
-            reap()
+        case (.purge, _): onEvent(.purges)
+        case (.ready, _), (.accepting, _), (.accept, _), (.released, _), (.purged, _): break
         }
+    }
+
+    override func hasEnded() {
+        state = .ending
+        reap()
     }
 
     /// The connection ends a moment before there is an exit status.

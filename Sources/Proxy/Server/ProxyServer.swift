@@ -105,9 +105,13 @@ package final class ProxyServer {
     package var drainDelay: Duration { settings.drainDelay }
     private var settings: ProxySettings { loopSettings.settings }
 
-    /// Starts the workers. `ready` is called on the control loop with the addresses that accept connections, or with
-    /// the error after which the proxy is stopped.
-    package func start(ready: @escaping (Result<[SocketAddress], StartError>) -> Void) {
+    /// Binds the addresses, starts the workers, and then listens. `ready` is called on the control loop with the
+    /// addresses that accept connections, or with the error after which the proxy is stopped.
+    /// - Parameter wait: called when nothing is left to do but to listen, with what goes on.
+    package func start(
+        listeningAfter wait: @escaping (_ goOn: @escaping () -> Void) -> Void = { $0() },
+        ready: @escaping (Result<[SocketAddress], StartError>) -> Void
+    ) {
         precondition(state == .new, "a server starts once")
         state = .starting
         let count = settings.workers > 0 ? settings.workers : processorCount()
@@ -134,7 +138,7 @@ package final class ProxyServer {
             }
         ) { [unowned self] error in
             guard state == .starting else { return }
-            guard let error else { return listen(ready) }
+            guard let error else { return wait { [unowned self] in listen(ready) } }
             stop()
             ready(.failure(.system(error)))
         }
@@ -142,6 +146,7 @@ package final class ProxyServer {
 
     /// The last step of the start: everything else that can fail has been done.
     private func listen(_ ready: @escaping (Result<[SocketAddress], StartError>) -> Void) {
+        guard state == .starting else { return }
         state = .opening
         workers.listen(at: targets) { [unowned self] error in
             guard state == .opening else { return }
