@@ -26,16 +26,17 @@ package final class AdminServer {
     private var lastLimitReport: Int64?
     private var hosts: [HostPattern] = []
     private var token: AdminToken?
-    private var listener: Listener?
-    /// The socket, for the program that takes the place of this one; `nil` once closed.
-    package private(set) var socket: ListeningSocket?
+    /// One, unless this program has taken over those of several loops.
+    private var listeners: [Listener] = []
+    /// The sockets, for the program that takes the place of this one; none once closed.
+    package private(set) var sockets: [ListeningSocket] = []
     /// The oldest connection first.
     private var connections: [AdminConnection] = []
 
     /// The address of the listener, with the actual port.
     package let address: SocketAddress
 
-    /// Listens at `address`, on `loop`, which is the server's control loop.
+    /// Opens `address`, on `loop`, which is the server's control loop. Accepts nothing before `resume`.
     /// - Parameters:
     ///   - inherited: sockets that listen already, of which that at `address` is taken.
     ///   - version: the program's version, for the pages.
@@ -56,25 +57,17 @@ package final class AdminServer {
         pages = AdminPages(server, settings, version: version, on: loop, onPurge: onPurge)
         var listening = Listener.Settings()
         listening.pathMode = settings.socketMode
-        let accepting = Accepting()
-        let socket: ListeningSocket
-        if let passed = inherited.take(at: address, for: .admin).first {
-            socket = passed
-        } else {
-            socket = try ListeningSocket(address, listening)
-        }
-        listener = try Listener(
-            socket, on: loop, settings: listening, onFailure: { _ in },
-            accept: { descriptor, _ in accepting.server?.accept(descriptor) })
-        self.socket = socket
-        self.address = socket.address
-        accepting.server = self
+        // Its port is shared as those of the clients are: otherwise the next program could not listen at the same port
+        // for other addresses.
+        let targets = try ListenTarget.open([address], listening, forLoops: 1, from: inherited, for: .admin)
+        sockets = targets.flatMap(\.sockets)
+        self.address = targets.first?.address ?? address
+        listeners = sockets.map(listener(of:))
         apply(settings)
     }
 
-    /// Refers to the server in the listener's closure, which is made before the server can be named.
-    private final class Accepting {
-        weak var server: AdminServer?
+    private func listener(of socket: ListeningSocket) -> Listener {
+        Listener(of: socket, on: loop) { [unowned self] descriptor, _ in accept(descriptor) }
     }
 
     /// Sets what `POST /reload` does: it gives the outcome to its argument, on the loop.
@@ -86,22 +79,33 @@ package final class AdminServer {
     /// Sets what a purge does after it has removed this program's responses; it calls its argument when it is done.
     package func onPurged(_ purge: @escaping (@escaping () -> Void) -> Void) { pages.onPurged = purge }
 
+    /// Listens from now on, also where the kernel then gives it connections that would have come to the program before
+    /// this one.
+    /// - Throws: if another program listens there by now.
+    package func listen() throws(ListenError) { for socket in sockets { try socket.listen() } }
+
     /// Accepts no connections until `resume`: another program answers. A purge here would not reach the cache of that
     /// one, so it is refused.
     package func pause() {
-        listener?.pause()
+        for listener in listeners { listener.pause() }
         pages.refusesPurges = true
     }
 
+    /// Accepts connections. Call `listen` before.
     package func resume() {
-        listener?.resume()
+        for listener in listeners { listener.resume() }
         pages.refusesPurges = false
+    }
+
+    /// Accepts what waits in the queues of sockets that the program before this one had at another address.
+    package func acceptRest(of sockets: [ListeningSocket]) {
+        for socket in sockets { listener(of: socket).leave {} }
     }
 
     /// Accepts no more connections; those that are open get their response.
     package func stopAccepting() {
-        listener = nil
-        socket = nil
+        listeners = []
+        sockets = []
     }
 
     /// Stops accepting, answers the requests that wait, and ends the open connections.

@@ -90,7 +90,7 @@ final class Daemon {
         let log = Logger(label: "coalesced") { _ in DiagnosticsLog(level: Logger.Level(settings.logLevel)) }
         let libeventLog = LibeventLog(log)
         LibeventMessages.send(to: libeventLog.write)
-        log.info("\(introduction(settings, file))")
+        log.info("\(StartText.introduction(settings, file))")
         logWarnings(of: settings, in: log)
         // Held back until the loop watches for them. A signal must not end the program directly, since Unix sockets'
         // paths are removed at the end.
@@ -100,7 +100,7 @@ final class Daemon {
             libeventLog.reportSuppressed(on: daemon.loop)
             try daemon.serve(isReady)
         } catch {
-            log.critical("\(error)\(advice(for: error, settings))")
+            log.critical("\(error)\(StartText.advice(for: error, settings))")
             throw error.exitStatus
         }
     }
@@ -154,9 +154,12 @@ final class Daemon {
             }
         }
         if reloads != nil { admin?.onReload { [unowned self] in reload($0) } }
-        guard let connection = inherited.takePredecessor() else { return }
-        // The predecessor still answers, so that no probe finds this program before it accepts clients.
-        admin?.pause()
+        // A predecessor still answers, so that no probe finds this program before it accepts clients.
+        guard let connection = inherited.takePredecessor() else {
+            do throws(ListenError) { try admin?.listen() } catch { throw .listen(error) }
+            admin?.resume()
+            return
+        }
         predecessor = PredecessorProgram(connection, on: loop) { [unowned self] in
             startServing()
         }
@@ -188,7 +191,16 @@ final class Daemon {
         var failure: ProxyServer.StartError?
         func accept(_ proceed: @escaping () -> Void) {
             guard let predecessor else { return proceed() }
-            predecessor.tellReady(proceed)
+            predecessor.tellReady { [unowned self] in
+                do throws(ListenError) {
+                    try admin?.listen()
+                    proceed()
+                } catch {
+                    failure = .listen(error)
+                    server.stop()
+                    loop.stop()
+                }
+            }
         }
         server.start(listeningAfter: accept) { [unowned self] result in
             switch result {
@@ -222,6 +234,7 @@ final class Daemon {
         isReady(Addresses(listeners: addresses, admin: admin?.address))
         acceptsClients = true
         admin?.resume()
+        inherited.dropPorts()
         predecessor?.tellAccepting()
         startServing()
     }
@@ -231,6 +244,7 @@ final class Daemon {
         guard acceptsClients, predecessor?.isReleased ?? true, case .opening(let reloadIsWanted) = phase else { return }
         if inherited.isHandedOn {
             for socket in sockets { socket.socket.takePath() }
+            admin?.acceptRest(of: inherited.takeRest())
             inherited.dropRest()
             log.info("the former program accepts no more")
             serviceManager.tookOver()
@@ -244,7 +258,7 @@ final class Daemon {
 
     /// The listening sockets, with their use.
     private var sockets: [(socket: ListeningSocket, use: InheritedSockets.Use)] {
-        server.sockets.map { ($0, .clients) } + [admin?.socket].compactMap(\.self).map { ($0, .admin) }
+        server.sockets.map { ($0, .clients) } + (admin?.sockets ?? []).map { ($0, .admin) }
     }
 
     /// The first signal stops accepting, after `drain-delay` if there is one, and lets requests finish. During the
@@ -293,23 +307,8 @@ final class Daemon {
             "drained: \(report.ended) \(report.ended == 1 ? "request or tunnel" : "requests and tunnels") finished"
         guard report.cutRequests + report.cutTunnels > 0 else { return log.info("\(finished), none cut off") }
         let cut =
-            "\(Self.counted(report.cutRequests, "request")) and \(Self.counted(report.cutTunnels, "tunnel")) cut off"
+            "\(StartText.counted(report.cutRequests, "request")) and \(StartText.counted(report.cutTunnels, "tunnel")) cut off"
         log.notice("\(finished), \(cut) \(drain == .cutShort ? "by another signal" : "after drain-timeout")")
-    }
-
-    private static func counted(_ number: Int, _ what: String) -> String {
-        "\(number) \(what)\(number == 1 ? "" : "s")"
-    }
-
-    /// The log's first line: version and configuration, so that the log shows which version started after an upgrade.
-    private static func introduction(_ settings: Settings, _ file: String?) -> String {
-        let workers = settings.proxy.workers > 0 ? settings.proxy.workers : processorCount()
-        let parts = [
-            counted(settings.upstreams.count, "upstream"), counted(settings.proxy.routes.count, "route"),
-            counted(workers, "worker"), ScalarSyntax.memory.text(of: settings.storage.memory),
-        ]
-        return "coalesced \(Version.current), pid \(System.processNumber), \(file ?? "no configuration file"): "
-            + parts.joined(separator: ", ")
     }
 
     /// Thousands of routes may each give a warning; `check` shows all of them.
@@ -318,14 +317,9 @@ final class Daemon {
     static func logWarnings(of settings: Settings, in log: Logger) {
         for warning in settings.warnings.prefix(mostWarnings) { log.warning("\(warning)") }
         let left = settings.warnings.count - mostWarnings
-        if left > 0 { log.warning("\(counted(left, "more warning")) about the configuration: see `coalesced check`") }
-    }
-
-    /// Further advice if the admin listener cannot listen.
-    private static func advice(for error: ProxyServer.StartError, _ settings: Settings) -> String {
-        guard case .listen(let error) = error, error.address == settings.admin.address else { return "" }
-        let origin = error.address == AdminSettings().address ? ", its default" : ""
-        return "; this is admin.address\(origin): set another, or off, in the file or with --admin"
+        if left > 0 {
+            log.warning("\(StartText.counted(left, "more warning")) about the configuration: see `coalesced check`")
+        }
     }
 
     // MARK: - Upgrading
@@ -405,7 +399,7 @@ final class Daemon {
         server.purgeAll { [unowned self] removed in
             // Otherwise this program ends, and the connection to the new one with it.
             guard let removed else { return }
-            log.info("purged for the new program: \(Self.counted(removed, "response")) removed")
+            log.info("purged for the new program: \(StartText.counted(removed, "response")) removed")
             purgePredecessor(done)
         }
     }

@@ -40,6 +40,7 @@ import Upstream
             at: .ipv4(.loopback, port: 0), AdminSettings(), from: InheritedSockets(), of: proxy, version: "0", on: loop,
             onRefusal: { _ in }, onConnectionLimit: { crowds.value += 1 },
             onPurge: { [unowned control] _ in control.stop() })
+        server.resume()
         client = try TestSocket(connectingTo: server.address, on: loop)
         client.onConnected = { [unowned client] _ in client.startReading() }
         let input = ByteBuffer(capacity: 4096)

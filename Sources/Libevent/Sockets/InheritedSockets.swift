@@ -114,6 +114,19 @@ public final class InheritedSockets {
         return Descriptor(adopting: predecessor)
     }
 
+    /// Drops the clients' ports that no listener has taken. The program that handed them on has them still, and accepts
+    /// what waits in their queues as the last one.
+    public func dropPorts() { rest.removeAll { $0.use == .clients && $0.socket.address.port != nil } }
+
+    /// Takes the sockets of the former admin listener, if it was at another address. Call this when the program that
+    /// handed them on accepts no more.
+    public func takeRest() -> [ListeningSocket] {
+        let taken = rest.filter { $0.use == .admin }.map(\.socket)
+        rest.removeAll { $0.use == .admin }
+        for socket in taken { socket.takePath() }
+        return taken
+    }
+
     /// Drops the sockets that no listener has taken: the settings have no place for them any more, and the program that
     /// handed them on accepts what waits in their queues.
     public func dropRest() {

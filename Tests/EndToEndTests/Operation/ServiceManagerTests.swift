@@ -99,8 +99,8 @@ import Testing
     }
 
     /// Stops one thread of a program, whose others go on, until it is dropped.
-    private func stopThread(_ name: String, of proxy: Program) throws -> Python {
-        let tasks = "/proc/\(proxy.child)/task"
+    private func stopThread(_ name: String, of process: pid_t) throws -> Python {
+        let tasks = "/proc/\(process)/task"
         let thread = try #require(
             System.list(tasks).first { System.contents(of: "\(tasks)/\($0)/comm") == "\(name)\n" })
         let tracer = try Python(
@@ -137,7 +137,7 @@ import Testing
         }
         try beats(4)
         do {
-            let tracer = try stopThread(thread == "worker-1" ? thread : proxy.processName, of: proxy)
+            let tracer = try stopThread(thread == "worker-1" ? thread : proxy.processName, of: proxy.child)
             defer { withExtendedLifetime(tracer) {} }
             // One may have been under way. systemd's watchdog ends the service after the interval, here 2 s.
             System.nap(.milliseconds(700))
@@ -167,6 +167,35 @@ import Testing
         #expect(try proxy.exited() == .code(0))
         _ = manager.readAll()
         try eventually("it is fed") { manager.readAll().contains("WATCHDOG=1") }
+    }
+
+    /// As systemd does: the test stands in for it.
+    @Test func `one stuck worker of four, in a program that took another one's place, is noticed by the watchdog`()
+        throws
+    {
+        let manager = try ManagerSocket()
+        let interval = Duration.seconds(1)
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        origin.on("/x") { _ in [.answer(200, body: "x")] }
+        let proxy = try Program.serve(
+            servers: [origin.url], [.workers(4)],
+            variables: ["NOTIFY_SOCKET=\(manager.path)", "WATCHDOG_USEC=1000000"])
+        defer { proxy.stop() }
+        let main = try proxy.upgrade()
+        #expect(try proxy.exited() == .code(0))
+        var told = manager.readAll()
+        #expect(told.contains("MAINPID=\(main)"))
+        let tracer = try stopThread("worker-2", of: main)
+        defer { withExtendedLifetime(tracer) {} }
+        // The others serve on, and feed nothing.
+        var last = Instant.now
+        try eventually("nothing is heard for an interval", within: .seconds(20)) {
+            told = manager.readAll()
+            if told.contains("WATCHDOG=1") { last = .now }
+            return .now - last > interval
+        }
+        #expect(System.list("/proc/\(main)/task").count >= 5)
     }
 
     @Test func `systemd does not start again with a faulty file, and each mistake is logged`() throws {

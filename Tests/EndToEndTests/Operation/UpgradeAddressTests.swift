@@ -155,6 +155,55 @@ import Testing
         try Address(endpoint: .tcp(port)).get(path).text
     }
 
+    @Test func `the admin listener may move from one address to all, at the same port`() throws {
+        let (port, admin) = (try freePort(), try freePort())
+        try withAddresses("127.0.0.1:\(port)", admin: "127.0.0.1:\(admin)") { origin, proxy in
+            let clients = Passersby(10, at: Address(endpoint: .tcp(admin)), get: "/healthz", expecting: "ok\n")
+            for address in ["0.0.0.0", "127.0.0.1", "0.0.0.0"] {
+                try System.write(
+                    text(
+                        origin, "127.0.0.1:\(port)", "workers: 2\nadmin: {address: \"\(address):\(admin)\"}\n"),
+                    to: proxy.configurationPath)
+                let next = try proxy.upgrade()
+                #expect(try answer(port, "/x") == "x" && answer(admin, "/readyz") == "ready\n")
+                #expect(
+                    proxy.diagnostics.matches(of: /listening on ([0-9.:]+) \(admin\)/).last?.1 == "\(address):\(admin)")
+                #expect(proxy.successors.last == next)
+            }
+            let failures = try clients.stop()
+            #expect(failures.isEmpty, "\(failures.count) of \(clients.served): \(failures.prefix(5))")
+        }
+    }
+
+    @Test func `the admin listener and another may change places`() throws {
+        let (one, other) = (try freePort(), try freePort())
+        try withAddresses("127.0.0.1:\(one)", admin: "127.0.0.1:\(other)") { origin, proxy in
+            for (listen, admin) in [(other, one), (one, other), (other, one)] {
+                try System.write(
+                    text(
+                        origin, "127.0.0.1:\(listen)", "workers: 2\nadmin: {address: \"127.0.0.1:\(admin)\"}\n"),
+                    to: proxy.configurationPath)
+                try proxy.upgrade()
+                // Each of several sockets has its turn.
+                for _ in 1...8 {
+                    #expect(try answer(listen, "/x") == "x" && answer(admin, "/readyz") == "ready\n")
+                }
+            }
+        }
+    }
+
+    @Test func `a second program at the same admin address is refused`() throws {
+        let (port, admin) = (try freePort(), try freePort())
+        try withAddresses("127.0.0.1:\(port)", admin: "127.0.0.1:\(admin)") { origin, _ in
+            let second = try Program(
+                folder: System.makeTemporaryFolder(),
+                ["serve", "--listen", "127.0.0.1:0", "--upstream", origin.url, "--admin", "127.0.0.1:\(admin)"])
+            defer { second.stop() }
+            #expect(try second.exited() != .code(0))
+            #expect(second.diagnostics.contains("cannot listen on 127.0.0.1:\(admin): Address already in use"))
+        }
+    }
+
     @Test func `two listeners at any port stay two, after a reload and an upgrade`() throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
