@@ -5,13 +5,21 @@ package enum Spelling {
     /// The fewest characters of a prefix that is taken as an abbreviation, such as `err`.
     private static let shortest = 3
 
-    /// `text` for a message: shortened, and with control characters escaped, since a terminal may execute them.
+    /// `text` for a message: shortened, without what may be a password, and with control characters escaped, since a
+    /// terminal may execute them.
     package static func shown(_ text: String) -> String {
-        let text = masked(text)
+        let text = withoutPassword(masked(text))
         let shown = text.prefix(longest).unicodeScalars.reduce(into: "") { shown, scalar in
             shown += scalar.properties.generalCategory == .control ? scalar.escaped(asASCII: true) : String(scalar)
         }
         return text.count > longest ? shown + "…" : shown
+    }
+
+    /// A text that is no URL with `***` in place of a user name and a password, such as `user:password@host`.
+    private static func withoutPassword(_ text: String) -> String {
+        guard !text.hasPrefix("unix:"), let at = text.lastIndex(of: "@") else { return text }
+        let start = text[..<at].firstRange(of: "://")?.upperBound ?? text.startIndex
+        return text[start..<at].contains(":") ? text[..<start] + "***" + text[at...] : text
     }
 
     /// `text` with `***` in place of the user name and password of a URL (RFC 3986 §3.2.1).

@@ -8,8 +8,8 @@ struct Check: ParsableCommand {
         discussion: """
             Prints `file:line:column: message` for each mistake and exits 78, or prints `ok` and exits 0. \
             What is no mistake but perhaps not meant, such as an upstream that no route uses, is a `warning`. With \
-            --print it prints the settings that `serve` would use with the same file, variables and flags, and where \
-            each comes from.
+            --print it prints the settings that `serve` would use with the same file, variables \
+            (COALESCED_STORAGE_MEMORY for `storage: {memory: …}`, and so on) and flags, and where each comes from.
             """
     )
 

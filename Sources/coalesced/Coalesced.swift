@@ -15,7 +15,7 @@ struct Coalesced: ParsableCommand {
               coalesced --listen 127.0.0.1:8080 --upstream http://127.0.0.1:9000
               coalesced demo
 
-            For the options, see `coalesced serve --help`; for every setting, see coalesced.yaml(5) \
+            For the options and the environment variables, see `coalesced serve --help`; for every setting, see coalesced.yaml(5) \
             and the commented /usr/share/doc/coalesced/examples/coalesced.yaml.
             """,
         version: "coalesced \(Version.current)",
@@ -42,8 +42,32 @@ struct Coalesced: ParsableCommand {
             // The user asked for help, the version or completions.
             do { try Self().output(fullMessage(for: error, columns: nil) + "\n") } catch { exit(withError: error) }
         } catch {
-            exit(withError: error)
+            // An exit code alone comes after a message.
+            let message = message(for: error)
+            if !message.isEmpty {
+                System.writeError(usageMistake(message, help: fullMessage(for: error), arguments) + "\n")
+            }
+            exit(withError: exitCode(for: error))
         }
+    }
+
+    /// The line about a mistake in `arguments`.
+    /// - Parameter help: what ArgumentParser says besides `message`, in several lines: the command's usage, and how to
+    ///   get its help.
+    private static func usageMistake(_ message: String, help: String, _ arguments: [String]) -> String {
+        var message = message
+        // ArgumentParser gives the values as they are: with passwords, control characters, whatever their length.
+        let values =
+            arguments
+            + arguments.compactMap { word in word.firstIndex(of: "=").map { String(word[$0...].dropFirst()) } }
+        for value in values.sorted(by: { $0.count > $1.count }) {
+            let shown = Spelling.shown(value)
+            if shown != value { message = message.replacing(value, with: shown) }
+        }
+        message = message.split { $0.isNewline }.map { $0.drop { $0 == " " } }.joined(separator: " ")
+        let hasAdvice = message.contains("; ") || message.hasSuffix("?") || message.hasSuffix(".")
+        let command = hasAdvice ? nil : help.firstMatch(of: /See '(.+)' for more information/)?.output.1
+        return "Error: \(message)" + (command.map { "; see `\($0)`" } ?? "")
     }
 
     /// Whether the command is `serve`, which is the default.

@@ -16,7 +16,7 @@ struct ConfigurationSource {
         /// One line for each problem.
         var lines: [String] {
             switch self {
-            case .unreadable(let path, let failure): ["\(path): \(failure)"]
+            case .unreadable(let path, let failure): ["\(path): \(failure); \(Self.advice(for: failure))"]
             case .mistakes(let mistakes): mistakes.all.map(\.description)
             case .usage(let mistake): [mistake]
             }
@@ -27,6 +27,15 @@ struct ConfigurationSource {
             case .unreadable(_, let failure): failure.isForbidden ? ExitStatus.noPermission : ExitStatus.configuration
             case .mistakes: ExitStatus.configuration
             case .usage: ExitCode.validationFailure
+            }
+        }
+
+        private static func advice(for failure: System.Failure) -> String {
+            if failure.isMissing { return "create it, or name another with --config" }
+            if failure.isForbidden { return "let the user of this process read it" }
+            return switch failure {
+            case .mayWait: "restart the program to read it again"
+            case .call, .notAFile, .tooLarge: "name a configuration file with --config"
             }
         }
 

@@ -9,7 +9,8 @@ struct Serve: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run the proxy (the default).",
         discussion: """
-            Flags override the file. SIGTERM, SIGINT and SIGQUIT let requests finish and exit 0; another one ends \
+            Flags override environment variables, such as COALESCED_STORAGE_MEMORY for `storage: {memory: …}`, and \
+            these override the file. SIGTERM, SIGINT and SIGQUIT let requests finish and exit 0; another one ends \
             drain-delay if that still runs, otherwise the program at once. SIGHUP reads the file and opens the access log \
             again, SIGUSR1 only opens the log. SIGUSR2 starts the program that is by now at this one's path, which takes \
             over all listeners. Without a file there is no admin listener unless --admin asks for one.
