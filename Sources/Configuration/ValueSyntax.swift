@@ -68,6 +68,9 @@ extension ValueSyntax {
                 ["[\(values.map { quoted(scalar.write($0)) }.joined(separator: ", "))]"]
             },
             parse: { text throws(ValueMistake) in
+                if text.hasPrefix("["), text.hasSuffix("]"), text.contains(",") {
+                    throw ValueMistake(description: "a list has no brackets here; give its entries separated by commas")
+                }
                 let words = text.isEmpty ? [] : text.split(separator: ",", omittingEmptySubsequences: false)
                 guard words.count >= minimum else {
                     throw ValueMistake(description: "empty; give at least \(minimum), separated by commas")

@@ -7,6 +7,14 @@ package struct Variables: Sendable {
     private static let others = ["COALESCED_LOADED_ANEW", "COALESCED_PROGRAM", "COALESCED_HANDED_ON"]
     private static let tests = "COALESCED_TEST_"
 
+    /// Whether Kubernetes makes such a variable for a service named coalesced, or coalesced-…, in each container of its
+    /// namespace: `COALESCED_SERVICE_HOST`, `COALESCED_SERVICE_PORT_HTTP`, `COALESCED_PORT_80_TCP_ADDR`. A
+    /// `COALESCED_PORT` is one only with a URL, as Kubernetes gives it: 8080 is meant for a key.
+    private static func isOfKubernetes(_ name: String, _ value: String) -> Bool {
+        name.contains(#/^COALESCED(_\w+)?_(SERVICE_(HOST|PORT(_\w+)?)|PORT_\d+_(TCP|UDP|SCTP)(_(PROTO|PORT|ADDR))?)$/#)
+            || name.hasSuffix("_PORT") && value.contains(#/^(tcp|udp|sctp):\/\//#)
+    }
+
     private struct Target: Sendable {
         let path: String
         let set: @Sendable (String, inout Settings) throws(ValueMistake) -> Void
@@ -28,8 +36,9 @@ package struct Variables: Sendable {
 
     /// - Parameter environment: variables that do not begin with `prefix` mean nothing here.
     package init(_ environment: [String: String] = [:]) {
-        values = environment.filter { name, _ in
+        values = environment.filter { name, value in
             name.hasPrefix(Self.prefix) && !Self.others.contains(name) && !name.hasPrefix(Self.tests)
+                && !Self.isOfKubernetes(name, value)
         }.sorted { $0.key < $1.key }.map { ($0.key, $0.value) }
     }
 

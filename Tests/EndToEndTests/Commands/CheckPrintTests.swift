@@ -64,6 +64,7 @@ import Testing
             ("COALESCED_UPGRADE_TIMEOUT=2h", "COALESCED_UPGRADE_TIMEOUT: `2h`: out of range; give "),
             ("COALESCED_LISTEN=", "COALESCED_LISTEN: ``: empty; give at least 1"),
             ("COALESCED_LISTEN=127.0.0.1:1,127.0.0.1:1", "is there twice; remove one"),
+            ("COALESCED_LISTEN=[127.0.0.1:1, 127.0.0.1:2]", "a list has no brackets here; give its entries"),
             ("COALESCED_ADMIN_ADDRESS=http://me:secret@here", "COALESCED_ADMIN_ADDRESS: `http://***@here`: "),
         ] {
             for command in [["check", "@/f"], ["serve", "--config", "@/f"]] {
@@ -76,7 +77,11 @@ import Testing
 
     @Test func `a variable that no key has gets a warning with the nearest one`() throws {
         let run = try run(
-            ["check", "@/f"], ["COALESCED_STORAG_MEMORY=1GiB", "COALESCED_LOADED_ANEW=1", "OTHER=1"], file: Self.file)
+            ["check", "@/f"],
+            [
+                "COALESCED_STORAG_MEMORY=1GiB", "COALESCED_LOADED_ANEW=1", "OTHER=1",
+                "COALESCED_SERVICE_HOST=10.96.0.7", "COALESCED_PORT=tcp://10.96.0.7:80",
+            ], file: Self.file)
         #expect(run.exit == .code(0))
         #expect(
             run.errors
