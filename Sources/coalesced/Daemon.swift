@@ -153,7 +153,10 @@ final class Daemon {
                 admin?.apply($1.admin)
             }
         }
-        if reloads != nil { admin?.onReload { [unowned self] in reload($0) } }
+        if let reloads {
+            admin?.onReload { [unowned self] in reload($0) }
+            reloads.refusal = { [unowned self] in refusal() }
+        }
         // A predecessor still answers, so that no probe finds this program before it accepts clients.
         guard let connection = inherited.takePredecessor() else {
             do throws(ListenError) { try admin?.listen() } catch { throw .listen(error) }
@@ -428,19 +431,26 @@ final class Daemon {
     private func reload(_ completion: @escaping (ReloadOutcome) -> Void = { _ in }) {
         // Even if the file has mistakes: the program that rotated the log waits for this.
         server.reopenLogs()
-        func refuse(_ reason: String) { completion(ReloadOutcome(.notNow, [reason])) }
-        guard let reloads else { return refuse("this program has no configuration") }
+        guard let reloads else {
+            return completion(ReloadOutcome(.notNow, ["this program has no configuration"]))
+        }
+        if let refusal = refusal() { completion(refusal) } else { reloads.ask(completion) }
+    }
+
+    /// Why no reload may begin in this phase; `nil` if one may. Where there will be one later, this notes it.
+    private func refusal() -> ReloadOutcome? {
+        func refuse(_ reason: String) -> ReloadOutcome { ReloadOutcome(.notNow, [reason]) }
         switch phase {
         case .opening:
             phase = .opening(reloadIsWanted: true)
-            refuse("the program is starting, and reloads then")
+            return refuse("the program is starting, and reloads then")
         case .upgrading:
             noteForLater(SIGHUP)
-            refuse("an upgrade is under way; the program that serves after it reloads")
-        case .serving: reloads.ask(completion)
+            return refuse("an upgrade is under way; the program that serves after it reloads")
+        case .serving: return nil
         case .aboutToDrain, .draining:
             log.notice("configuration not reloaded: the program is ending")
-            refuse("the program is ending")
+            return refuse("the program is ending")
         }
     }
 }

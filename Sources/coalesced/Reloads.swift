@@ -9,6 +9,7 @@ import Proxy
 /// ```
 /// idle ─ask→ reloading ─all workers use the settings, or a mistake→ idle
 ///              └─ask→ reloading, to be repeated ─the same→ reloading
+///                                                └─the same, but the program is in another phase by now→ idle
 /// ```
 ///
 /// Who asks during a reload gets the outcome of the next one, since the file may have changed after it was read. Owned by
@@ -24,6 +25,8 @@ final class Reloads {
     private(set) var current: Settings
     /// Called after each reload, with the settings that are in use then.
     private let tellOutcome: (ReloadOutcome.Kind, Settings) -> Void
+    /// Why no reload may begin now; `nil` if one may. For those that wait for the end of another.
+    var refusal: () -> ReloadOutcome? = { nil }
     private(set) var isReloading = false
     /// Called once, when no reload is under way or wanted any more.
     var whenIdle: (() -> Void)?
@@ -46,7 +49,8 @@ final class Reloads {
         self.tellOutcome = tellOutcome
     }
 
-    /// Takes the new settings or, if there is any mistake, keeps all old ones. `completion` gets the outcome.
+    /// Takes the new settings or, if there is any mistake, keeps all old ones. `completion` gets the outcome. Call this
+    /// only in a phase of the program that allows it.
     func ask(_ completion: @escaping (ReloadOutcome) -> Void) {
         waiting.append(completion)
         if !isReloading { begin() }
@@ -62,9 +66,18 @@ final class Reloads {
             serviceManager.ready()
             isReloading = false
             for asker in askers { asker(outcome) }
-            guard !isReloading else { return }
-            if waiting.isEmpty { whenIdle.take()?() } else { begin() }
+            if !isReloading { beginNext() }
         }
+    }
+
+    private func beginNext() {
+        if !waiting.isEmpty {
+            guard let refusal = refusal() else { return begin() }
+            let askers = waiting
+            waiting = []
+            for asker in askers { asker(refusal) }
+        }
+        whenIdle.take()?()
     }
 
     private func reload(_ completion: @escaping (ReloadOutcome) -> Void) {
