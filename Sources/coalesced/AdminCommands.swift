@@ -2,6 +2,7 @@ import Admin
 import ArgumentParser
 import Configuration
 import Console
+import Glibc
 import Libevent
 import Routing
 
@@ -174,9 +175,49 @@ struct Reload: ParsableCommand {
 
     @OptionGroup var admin: AdminOption
 
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "The proxy's process, whose command line says which file it reads and where its admin listener is. Where none answers, the process gets SIGHUP.",
+            valueName: "pid"),
+        transform: Self.process(of:))
+    var pid: Int32?
+
+    /// Refuses what kill(2) takes for more than one process.
+    private static func process(of text: String) throws -> Int32 {
+        guard let number = Int32(text), number > 0 else {
+            throw ValidationError("not the number of a process; give one such as the service manager's MAINPID")
+        }
+        return number
+    }
+
+    func validate() throws {
+        guard pid == nil || admin.admin == nil && admin.file.config == nil else {
+            throw ValidationError("Give either --pid, or --config and --admin.")
+        }
+    }
+
     func run() throws {
-        // Not 78: the file has no mistake, and a signal would reach the proxy.
-        let client = try admin.client(orElse: ExitStatus.unavailable)
+        guard let pid else {
+            // Not 78: the file has no mistake, and a signal would reach the proxy.
+            return try reload(by: admin.client(orElse: ExitStatus.unavailable))
+        }
+        let source = try Self.source(of: pid)
+        let settings: Settings
+        do throws(ConfigurationSource.Failure) {
+            settings = try source.load()
+        } catch {
+            throw error.report()
+        }
+        do {
+            if let address = settings.admin.address { return try reload(by: AdminClient(address: address)) }
+        } catch let status as ExitCode where status == ExitStatus.unavailable {
+        }
+        System.send(SIGHUP, to: pid)
+        System.writeError("process \(pid) got SIGHUP; its log has the outcome\n")
+    }
+
+    private func reload(by client: AdminClient) throws {
         let reply = try admin.ask(client, "POST", "/reload", patience: Self.patience)
         switch reply.status {
         case 200: try output(reply.body)
@@ -185,6 +226,22 @@ struct Reload: ParsableCommand {
             throw ExitStatus.configuration
         default: throw admin.refused(reply, by: client)
         }
+    }
+
+    /// Where the running proxy `process` has its settings from.
+    private static func source(of process: Int32) throws -> ConfigurationSource {
+        let line = try? System.contents(of: "/proc/\(process)/cmdline", mayWait: false)
+        // A zero byte follows each word.
+        var words = line?.split(separator: "\0", omittingEmptySubsequences: false).dropLast().map(String.init) ?? []
+        let isOurs = words.first?.split(separator: "/").last == "coalesced"
+        words = Array(words.dropFirst())
+        if words.first == "serve" { words.removeFirst() }
+        guard isOurs, let serve = try? Serve.parse(words) else {
+            System.writeError("process \(process) is no `coalesced serve`; give the number of one that is\n")
+            throw ExitStatus.unavailable
+        }
+        let path = serve.file.config.map { $0.hasPrefix("/") ? $0 : "/proc/\(process)/cwd/\($0)" }
+        return ConfigurationSource(path: path, flags: serve.flags.overrides)
     }
 }
 

@@ -144,6 +144,14 @@ import Testing
         (["check", "a", "b"], "Unexpected argument 'b'; see `coalesced check --help`\n"),
         (["check", "a", "--config", "b"], "Give the file either as an argument or with --config, not both.\n"),
         (["reload", "--config"], "Missing value for '--config <file>'; see `coalesced reload --help`\n"),
+        (["reload", "--pid", "0"], "'0' is invalid for '--pid <pid>': not the number of a process; give one such as"),
+        (
+            ["reload", "--pid", "-1"],
+            "'-1' is invalid for '--pid <pid>': not the number of a process; give one such as"
+        ),
+        (["reload", "--pid=all"], "'all' is invalid for '--pid <pid>': not the number of a process; give one such as"),
+        (["reload", "--pid", "1", "--admin", "unix:/a"], "Give either --pid, or --config and --admin.\n"),
+        (["reload", "--pid", "1", "--config", "a"], "Give either --pid, or --config and --admin.\n"),
         (["reload", "all"], "Unexpected argument 'all'; see `coalesced reload --help`\n"),
         (
             ["reload", "--admin", "a"],

@@ -169,6 +169,35 @@ import Testing
         }
     }
 
+    @Test func `a reload of a process takes its own file and flags`() throws {
+        try scenario { origin, proxy in
+            let words = ["reload", "--pid", "\(proxy.child)"]
+            let done = try Program.run(words)
+            #expect(done.exit == .code(0) && done.errors.isEmpty, "\(done)")
+            #expect(done.output == "reloaded \(proxy.configurationPath)\n")
+            try System.write("wrkers: 1\n", to: proxy.configurationPath)
+            let failed = try Program.run(words)
+            #expect(failed.exit == .code(78) && failed.output.isEmpty, "\(failed)")
+            #expect(failed.errors.hasPrefix("\(proxy.configurationPath):1:1: `wrkers`"))
+            #expect(failed.errors.split(separator: "\n").count == 1)
+        }
+    }
+
+    @Test func `a process without an admin listener gets a signal to reload`() throws {
+        let program = try Program.serve(upstream: "http://127.0.0.1:9", arguments: ["--admin", "off"])
+        defer { program.stop() }
+        let run = try Program.run("reload", "--pid", "\(program.child)")
+        #expect(run.exit == .code(0) && run.output.isEmpty, "\(run)")
+        #expect(run.errors == "process \(program.child) got SIGHUP; its log has the outcome\n")
+        try eventually("it has reloaded") { program.diagnostics.contains("info: reloaded ") }
+    }
+
+    @Test func `no other process gets the signal`() throws {
+        let run = try Program.run("reload", "--pid", "\(getpid())")
+        #expect(run.exit == .code(69) && run.output.isEmpty, "\(run)")
+        #expect(run.errors == "process \(getpid()) is no `coalesced serve`; give the number of one that is\n")
+    }
+
     @Test func `a file with mistakes is reported and changes nothing`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: no-store", body: "x")] }
