@@ -47,6 +47,8 @@ extension OperationQueueManager {
         }.value
     }
 
+    /// - Parameters:
+    ///   - accepts: see `Waiter`. A value that it refuses is returned all the same: the caller knows its answer.
     /// - Returns: the value, and the stay with the operation, which goes on until the operation ends or the stay is left;
     ///   `nil` if the value was found.
     /// - Throws: as `value(for:work:)`.
@@ -56,96 +58,54 @@ extension OperationQueueManager {
     ) async throws -> (value: Op.Value, stay: AsyncStay<Op.Value>?) {
         // The task was cancelled before this call: enqueue nothing.
         try Task.checkCancellation()
-        let wait = AsyncWait()
-        let stay: AsyncStay<Op.Value>
-        switch enqueue(Waiter(on: InlineQueue.shared, accepts: accepts) { wait.ended(with: $0.failure) }) {
+        let operation: CoalescibleOperation<Op.Value>
+        let place: SlotToken
+        switch enqueue(Waiter(accepts: accepts)) {
         case .found(let value): return (value, nil)
         case .refused(let refusal, _): throw refusal
-        case .joined(let operation, let token, _), .started(let operation, let token):
-            stay = AsyncStay(operation: operation.shared, token: token)
+        case .joined(let joined, let token, _): (operation, place) = (joined.shared, token.seat)
+        case .started(let started, let token): (operation, place) = (started.shared, token.seat)
         }
-        var outcome = wait.outcome
-        if outcome == nil {
-            await withTaskCancellationHandler {
-                await withCheckedContinuation { continuation in
-                    if !wait.begin(continuation) { continuation.resume() }
+        // Often the work has ended on this stack.
+        if let value = operation.value { return (value, AsyncStay(operation, place)) }
+        let seat = operation.audience.withLock { $0.sit(place) }
+        let stay = AsyncStay(operation, seat)
+        let isCancelled = await withTaskCancellationHandler {
+            await withCheckedContinuation { continuation in
+                let waits = operation.audience.withLock {
+                    $0.wait(seat) { result in
+                        let isCancelled = if case .failure(.cancelled) = result { true } else { false }
+                        continuation.resume(returning: isCancelled)
+                    }
                 }
-            } onCancel: {
-                if stay.leave() { wait.ended(with: .cancelled) }
+                if !waits { continuation.resume(returning: Task.isCancelled) }
             }
-            outcome = wait.outcome
+        } onCancel: {
+            stay.leave()
         }
-        if let error = outcome ?? nil { throw error.thrown }
-        // Without an error the value is there, and stays.
-        guard let value = stay.operation.value else { throw OperationError.abandoned }
+        if isCancelled { throw CancellationError() }
+        guard let value = operation.value else { throw (operation.error ?? .abandoned).thrown }
         return (value, stay)
     }
-}
-
-extension Result where Failure == OperationError {
-    @inlinable var failure: OperationError? { if case .failure(let error) = self { error } else { nil } }
 }
 
 /// A task's stay with an operation.
 @usableFromInline
 package struct AsyncStay<Value: Sendable>: Sendable {
     @usableFromInline let operation: CoalescibleOperation<Value>
-    @usableFromInline let token: WaiterToken
+    @usableFromInline let seat: SlotToken
 
     @inlinable
-    init(operation: CoalescibleOperation<Value>, token: WaiterToken) {
+    init(_ operation: CoalescibleOperation<Value>, _ seat: SlotToken) {
         self.operation = operation
-        self.token = token
+        self.seat = seat
     }
 
-    /// See `CoalescibleOperation.leave`.
-    @discardableResult
+    /// Ends the stay. If the task waits, it waits no longer.
     @inlinable
-    package func leave() -> Bool { operation.leave(token) }
-}
-
-/// A task's wait for the outcome of an operation, which may come before the task waits. Without the value, which the
-/// operation keeps: an object of a generic class takes longer to release.
-@usableFromInline
-final class AsyncWait: Sendable {
-    /// ```
-    /// idle ─begin→ waiting ─ended→ over
-    ///  └──ended──→ over
-    /// ```
-    private enum Phase: Sendable {
-        case idle
-        case waiting(CheckedContinuation<Void, Never>)
-        case over(OperationError?)
-    }
-
-    private let phase = Protected(Phase.idle)
-
-    @usableFromInline
-    init() {}
-
-    /// The error that the task gets instead of the value, `.some(nil)` for the value; `nil` before the wait is over.
-    @usableFromInline var outcome: OperationError?? {
-        phase.withLock { if case .over(let error) = $0 { .some(error) } else { nil } }
-    }
-
-    /// - Returns: false if the wait is over already.
-    @usableFromInline
-    func begin(_ continuation: CheckedContinuation<Void, Never>) -> Bool {
-        phase.withLock { phase in
-            if case .over = phase { return false }
-            phase = .waiting(continuation)
-            return true
-        }
-    }
-
-    /// Called once: by the operation, or by the stay if it was left in time.
-    @usableFromInline
-    func ended(with error: OperationError?) {
-        let waiting = phase.withLock { phase -> CheckedContinuation<Void, Never>? in
-            defer { phase = .over(error) }
-            if case .waiting(let continuation) = phase { return continuation }
-            return nil
-        }
-        waiting?.resume()
+    package func leave() {
+        let departure = operation.audience.withLock { $0.leave(seat) }
+        let handler = departure?.seat?.waiter?.handler
+        if operation.settle(departure) { handler?(.failure(.cancelled)) }
     }
 }

@@ -68,6 +68,10 @@ struct Audience<Value: Sendable>: Sendable {
         guard let waiter else { return canJoin(leads: leads, ifFull: true) { _ in true } ?? .joined(.none) }
         if let refusal = canJoin(leads: leads, accepts: { waiter.takes($0) }) { return refusal }
         count += 1
+        if leads, waiter.handler == nil, waiter.accepts == nil, !hasValue {
+            callersAtHome += 1
+            return .joined(.home)
+        }
         if case .delivered(let value) = phase { return .late(seats.append(Seat(nil)), value) }
         return .joined(seats.append(Seat(waiter)))
     }
@@ -117,6 +121,29 @@ struct Audience<Value: Sendable>: Sendable {
         count += 1
         callersAtHome += 1
         return true
+    }
+
+    /// Gives a caller at home a seat if it must wait, for a task that leads.
+    /// - Returns: the token of its stay.
+    @inlinable
+    mutating func sit(_ token: SlotToken) -> SlotToken {
+        guard token == .home, case .gathering = phase, callersAtHome > 0 else { return token }
+        callersAtHome -= 1
+        return seats.append(Seat(Waiter(accepts: nil)))
+    }
+
+    /// Gives the stay that `token` names its handler, which is called on the stack of the call that ends the wait.
+    /// - Returns: whether it still waits.
+    @inlinable
+    mutating func wait(
+        _ token: SlotToken, _ handler: @escaping @Sendable (Result<Value, OperationError>) -> Void
+    ) -> Bool {
+        var waits = false
+        seats.update(token) { seat in
+            waits = seat?.waiter != nil
+            seat?.waiter?.handler = handler
+        }
+        return waits
     }
 
     /// Takes in the value and returns the callbacks that are due. `nil` if there was a value before, or if the

@@ -321,10 +321,3 @@ open class CoalescibleOperation<Value: Sendable>: AnyOperation, @unchecked Senda
         return WakeUps(callbacks)
     }
 }
-
-extension Waiter {
-    @inlinable
-    func callBack(with value: Value) {
-        queue.enqueue { [handler] in handler(.success(value)) }
-    }
-}

@@ -45,7 +45,7 @@ package final class OperationGate: Sendable {
     /// - Returns: what `start` gets; `nil` if the operation already has a manager or is no longer fresh.
     @usableFromInline
     func enrol(
-        _ operation: AnyOperation, counters: ShardCounters, forget: Forget?, observers: [OperationObserver],
+        _ operation: AnyOperation, counters: ShardCounters, forget: consuming Forget?, observers: [OperationObserver],
         priority: OperationPriority, group: Int?, submits: Bool
     ) -> Entry? {
         let isSubmitted = operation.adopt(

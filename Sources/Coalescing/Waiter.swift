@@ -2,7 +2,8 @@
 public struct Waiter<Value: Sendable>: Sendable {
     @usableFromInline let queue: any CallbackQueue
     @usableFromInline let accepts: (@Sendable (Value) -> Bool)?
-    @usableFromInline let handler: @Sendable (Result<Value, OperationError>) -> Void
+    /// `nil` for a task that has not begun to wait (see `Audience.wait`).
+    @usableFromInline var handler: (@Sendable (Result<Value, OperationError>) -> Void)?
 
     /// - Parameters:
     ///   - queue: the queue on which the handler is called.
@@ -18,6 +19,19 @@ public struct Waiter<Value: Sendable>: Sendable {
         self.queue = queue
         self.accepts = accepts
         self.handler = handler
+    }
+
+    /// For a task that begins to wait later.
+    @inlinable
+    init(accepts: (@Sendable (Value) -> Bool)?) {
+        queue = InlineQueue.shared
+        self.accepts = accepts
+        handler = nil
+    }
+
+    @inlinable
+    func callBack(with value: Value) {
+        if let handler { queue.enqueue { handler(.success(value)) } }
     }
 
     @inlinable

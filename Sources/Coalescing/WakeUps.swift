@@ -14,7 +14,7 @@ struct Callback<Value: Sendable>: Sendable {
     @inlinable var queue: any CallbackQueue { waiter.queue }
 
     @inlinable
-    func call() { waiter.handler(result) }
+    func call() { waiter.handler?(result) }
 }
 
 /// The callbacks that one event makes due, in the order in which their waiters joined.
@@ -32,6 +32,7 @@ struct Callbacks<Value: Sendable>: Sendable {
     @inlinable
     mutating func append(_ callback: consuming Callback<Value>, released: Int = 0) {
         self.released += released
+        if callback.waiter.handler == nil { return }
         if first == nil { first = consume callback } else { others.append(consume callback) }
     }
 }
@@ -51,7 +52,7 @@ enum WakeUps: Sendable {
         guard let first = callbacks.first.take() else { return }
         if callbacks.others.isEmpty {
             let (handler, result) = (first.waiter.handler, first.result)
-            self = .one(first.queue) { handler(result) }
+            self = .one(first.queue) { handler?(result) }
         } else {
             self = .of(first, callbacks.others)
         }

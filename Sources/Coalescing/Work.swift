@@ -82,11 +82,14 @@ public final class Completion<Value: Sendable>: Sendable {
 public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unchecked Sendable {
     /// Stops the work, until it has ended; `nil` if the work is a task, which is stopped itself.
     @usableFromInline let stop: Protected<(@Sendable () -> Void)?>
+    /// Whether the work is a task.
+    @usableFromInline let isTask: Bool
     @usableFromInline let start = Protected(LedStart.waiting(nil))
 
     /// For a manager, which calls `lead` next.
     @inlinable
     package init(_ policy: LastLeavePolicy, stop: (@Sendable () -> Void)?) {
+        isTask = stop == nil
         self.stop = Protected(stop)
         super.init(lastLeavePolicy: policy)
     }
@@ -96,10 +99,10 @@ public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unche
     }
 
     /// Work that stores its completion, and the operation, would keep each other.
-    override func forgetWork() { _ = stop.withLock { $0.take() } }
+    override func forgetWork() { if !isTask { _ = stop.withLock { $0.take() } } }
 
     override func handOver() -> Bool {
-        start.withLock { $0.grant() }?.resume()
+        start.withLock { $0.grant() }?()
         return true
     }
 
@@ -137,7 +140,7 @@ public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unche
         whenEnded { [weak self] _ in _ = self?.handOver() }
         Task {
             await withCheckedContinuation { continuation in
-                if start.withLock({ $0.wait(continuation) }) { continuation.resume() }
+                if start.withLock({ $0.wait { continuation.resume() } }) { continuation.resume() }
             }
             begin(at: gate, execute)
         }
@@ -147,21 +150,24 @@ public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unche
     /// most work.
     @inlinable
     package func run(_ work: @escaping @Sendable () async throws -> W.Value) {
-        let body: @Sendable () async -> Void = {
-            do {
-                self.finish(.success(try await work()))
-            } catch {
-                self.finish(.failure(error))
-            }
-        }
         let task =
             if #available(macOS 26, iOS 26, tvOS 26, watchOS 26, visionOS 26, *) {
-                Task.immediate(operation: body)
+                Task.immediate { await self.perform(work) }
             } else {
-                Task(operation: body)
+                Task { await self.perform(work) }
             }
         // If the operation was cancelled meanwhile, `cancelWork` follows, and has no task to cancel.
         if hasEnded { task.cancel() } else { start.withLock { $0 = .begun(task) } }
+    }
+
+    /// Not a closure that both tasks in `run` share: Swift would wrap it twice.
+    @inlinable
+    func perform(_ work: @Sendable () async throws -> W.Value) async {
+        do {
+            finish(.success(try await work()))
+        } catch {
+            finish(.failure(error))
+        }
     }
 }
 
@@ -181,24 +187,26 @@ package enum TaskWork<Value: Sendable>: Work {
 /// that task.
 @usableFromInline
 enum LedStart: Sendable {
-    case waiting(CheckedContinuation<Void, Never>?)
+    // A closure that resumes the task: the compiler does not know the layout of a continuation, so an enum that holds
+    // one is slow.
+    case waiting((@Sendable () -> Void)?)
     case begun(Task<Void, Never>?)
 
     var task: Task<Void, Never>? { if case .begun(let task) = self { task } else { nil } }
 
     var isGranted: Bool { if case .begun = self { true } else { false } }
 
-    /// - Returns: the task that waits to begin the work.
-    mutating func grant() -> CheckedContinuation<Void, Never>? {
-        guard case .waiting(let continuation) = self else { return nil }
+    /// - Returns: resumes the task that waits to begin the work.
+    mutating func grant() -> (@Sendable () -> Void)? {
+        guard case .waiting(let resume) = self else { return nil }
         self = .begun(nil)
-        return continuation
+        return resume
     }
 
     /// - Returns: whether the slot has come already.
-    mutating func wait(_ continuation: CheckedContinuation<Void, Never>) -> Bool {
+    mutating func wait(_ resume: @escaping @Sendable () -> Void) -> Bool {
         guard case .waiting = self else { return true }
-        self = .waiting(continuation)
+        self = .waiting(resume)
         return false
     }
 }

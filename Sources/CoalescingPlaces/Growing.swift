@@ -230,25 +230,27 @@ extension OperationQueueManager {
     ) -> Elements<Element> where Op.Value == Growing<Element> {
         Elements {
             let first = First()
-            do {
-                let accepts: @Sendable (Growing<Element>) -> Bool = { growing in
-                    if start == .now { first.number.withLock { $0 = growing.count } }
-                    return start == .now || growing.keepsStart
+            let accepts: @Sendable (Growing<Element>) -> Bool = { growing in
+                first.number.withLock { number in
+                    number = start == .now ? growing.count : growing.keepsStart ? 0 : nil
+                    return number != nil
                 }
-                let (growing, stay) = try await self.wait(accepts: accepts, enqueue: enqueue)
-                return (growing, first.number.withLock { $0 }, stay)
-            } catch OperationError.released {
+            }
+            let (growing, stay) = try await self.wait(accepts: accepts, enqueue: enqueue)
+            guard let number = first.number.withLock({ $0 }) else {
+                try Task.checkCancellation()
                 // The work had dropped the start before it handed out the value.
                 throw GrowingError.behind
             }
+            return (growing, number, stay)
         }
     }
 }
 
 /// The number of the first element for a reader that has joined: that of the next element when it joined, or when the
-/// value was handed out.
+/// value was handed out. `nil` if the start was kept no longer.
 private final class First: Sendable {
-    let number = Protected(0)
+    let number = Protected<Int?>(nil)
 }
 
 /// The elements of a growing value, for one reader, who may have to join the work first.

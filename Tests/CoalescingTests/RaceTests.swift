@@ -242,16 +242,18 @@ private struct RacingThread {
         if choice % 5 == 0 { worker.runCallbacks() }
     }
 
-    private func waiter() -> (Waiter<Int>, Int) {
+    private func waiter(accepts: (@Sendable (Int) -> Bool)? = nil) -> (Waiter<Int>, Int) {
         let number = worker.newWaiter()
-        return (Waiter(on: worker) { [worker, race] _ in worker.called(number, faults: race.faults) }, number)
+        let waiter = Waiter(on: worker, accepts: accepts) { [worker, race] _ in
+            worker.called(number, faults: race.faults)
+        }
+        return (waiter, number)
     }
 
     private mutating func join(_ identifier: Int) {
-        var (waiter, number) = waiter()
-        if !race.isAlwaysShared, dice.roll(4) == 0 {
-            waiter = Waiter(on: worker, accepts: { $0 > 1 }, handler: waiter.handler)
-        }
+        let isPicky = !race.isAlwaysShared && dice.roll(4) == 0
+        let accepts: @Sendable (Int) -> Bool = { $0 > 1 }
+        let (waiter, number) = self.waiter(accepts: isPicky ? accepts : nil)
         let roll = dice.roll()
         let race = race
         let enqueued = manager.enqueue(identifier, waiter: waiter, priority: roll % 2 == 0 ? .high : .background) {
