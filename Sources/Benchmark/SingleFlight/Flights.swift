@@ -1,12 +1,13 @@
 import Coalescing
 import Synchronization
 
-/// The library or the actor: it does a piece of work once for all callers that ask at the same time.
+/// The library, the actor or the bare minimum: it does a piece of work once for all callers that ask at the same time.
 protocol Flights: Sendable {
     func value(for key: Int, work: @escaping @Sendable () async throws -> Int) async throws -> Int
 }
 
 extension TenLines: Flights where Key == Int, Value == Int {}
+extension Bare: Flights where Key == Int, Value == Int {}
 
 struct LibraryFlights: Flights {
     private let manager = OperationQueueManager<Int>()
