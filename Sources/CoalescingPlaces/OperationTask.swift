@@ -1,14 +1,14 @@
 public import Coalescing
 
-/// A recipe: work together with what it depends on. Resolve → connect → fetch are three pieces of work, each shared on
+/// A recipe: work together with its dependencies. Resolve → connect → fetch are three pieces of work, each shared on
 /// its own; the task for the last one knows how to get the one before it, and makes its work of the value that it gets.
 ///
 ///     let connect = OperationTask(after: { resolvers.enqueue(host, waiter: nil) { Resolve(host) } }) { addresses in
 ///         Connect(to: addresses)
 ///     }
-///     let enqueued = connections.enqueue(host, waiter: waiter, task: connect)
+///     let connection = try await connections.value(for: host, task: connect)
 ///
-/// The dependencies are what the first closure asks for: one `enqueue` or, as a tuple, several, of any managers, so
+/// The first closure asks for the dependencies: by one `enqueue` or, as a tuple, several, of any managers, so
 /// dependencies are shared too. The closure is called only if a new operation is needed, never under a lock. The work
 /// takes no slot while it waits.
 ///
@@ -51,14 +51,29 @@ public struct OperationTask<W: Work>: Sendable {
 }
 
 extension OperationQueueManager {
+    /// The value of a task's work, which callers share as with `value(for:work:)`. The task's dependencies are asked for
+    /// only if no such work is in flight.
+    ///
+    /// - Parameter unless: as in `value(for:work:)`.
+    /// - Throws: as `value(for:work:)`; `OperationError.dependency` if a dependency brought no value.
+    public nonisolated(nonsending) func value<W: Work>(
+        for identifier: Key, priority: OperationPriority = .normal, unless: () -> W.Value? = { nil },
+        task: OperationTask<W>
+    ) async throws -> W.Value {
+        try await wait {
+            enqueue(identifier, waiter: $0, priority: priority, unless: unless, task: task)
+        }.value
+    }
+
     /// `enqueue` of work together with its dependencies. They are asked for only if a new operation is needed, after
     /// the lock.
-    public func enqueue<W: Work>(
-        _ identifier: Key, waiter: Waiter<W.Value>?, priority: OperationPriority = .normal, task: OperationTask<W>
-    ) -> Enqueued<WorkOperation<W>, Never> {
+    public func enqueue<W: Work, Found>(
+        _ identifier: Key, waiter: Waiter<W.Value>?, priority: OperationPriority = .normal,
+        unless: () -> Found? = { nil as Never? }, task: OperationTask<W>
+    ) -> Enqueued<WorkOperation<W>, Found> {
         let dependent = DependentWork<W>()
         return enqueue(
-            identifier, waiter: waiter, priority: priority, unless: { nil as Never? },
+            identifier, waiter: waiter, priority: priority, unless: unless,
             make: { WorkOperation<W>(.cancel, stop: dependent.stop) }, submits: false,
             start: { operation, entry in
                 task.addDependencies(operation, dependent)
@@ -90,7 +105,8 @@ final class DependentWork<W: Work>: Sendable {
 }
 
 extension WorkOperation {
-    /// Adds what was asked for as a dependency. If there is none, or if it waits for this very operation, this one ends.
+    /// Adds the operation that was asked for as a dependency. If it was refused, or waits for this very operation, this
+    /// one ends.
     func wait<Op: SharedOperation>(for asked: Enqueued<Op, Never>, rule: DependencyRule) {
         if let operation = asked.operation {
             if !addDependency(operation, rule: rule) { endFromOutside(with: .dependency(.abandoned)) }

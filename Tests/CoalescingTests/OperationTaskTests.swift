@@ -88,6 +88,36 @@ struct OperationTaskTests {
         #expect(pages.snapshot.inFlight == 0)
     }
 
+    @Test func `async callers share a task, get its value, and leave it without harm`() async throws {
+        let (hosts, pages, desk) = (hosts, pages, desk)
+        let callers = (0..<3).map { _ in
+            Task {
+                try await pages.value(
+                    for: "x",
+                    task: OperationTask(after: { hosts.enqueue("a", waiter: nil) { Errand(desk: desk) } }) {
+                        Telling(text: "\($0)")
+                    })
+            }
+        }
+        while pages.operation(for: "x", as: WorkOperation<Telling>.self)?.waiterCount != 3 { await Task.yield() }
+        callers[0].cancel()
+        await #expect(throws: CancellationError.self) { try await callers[0].value }
+        #expect(desk.calls.entries == ["begin"])
+        desk.take()?.finish(.success(7))
+        for caller in callers.dropFirst() { #expect(try await caller.value == "7") }
+        #expect(hosts.snapshot.finished == 1 && pages.snapshot.finished == 1)
+    }
+
+    @Test func `a task's error reaches async callers, and a kept result is found`() async throws {
+        let task = OperationTask(after: { asks("a") }) { Telling(text: "\($0)") }
+        #expect(try await pages.value(for: "x", unless: { "kept" }, task: task) == "kept")
+        #expect(desk.calls.entries == [] && pages.snapshot.found == 1)
+        hosts.maxConcurrent = 0
+        hosts.maxQueued = 0
+        let error = await #expect(throws: OperationError.self) { try await pages.value(for: "x", task: task) }
+        #expect(error?.name.description == "dependency")
+    }
+
     @Test func `work that is cancelled while it waits leaves its dependency alone`() async {
         _ = pages.enqueue("x", waiter: waiter, task: OperationTask(after: { asks("a") }) { Telling(text: "\($0)") })
         pages.cancelAll()
