@@ -295,10 +295,9 @@ extension OperationQueueManager {
     }
 
     /// Starts work that is never shared, under the same limit and priorities.
-    @discardableResult
-    public func enqueue<Op: PlainOperation>(plain operation: Op, priority: OperationPriority = .normal) -> Enqueued<
-        Op, Never
-    > {
+    public func enqueue<Op: PlainOperation>(
+        plain operation: Op, priority: OperationPriority = .normal
+    ) -> Enqueued<Op, Never> {
         let shard = anyShard(for: operation)
         guard gate.admit() else {
             shard.counters.refused.count()

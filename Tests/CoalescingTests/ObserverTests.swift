@@ -47,7 +47,7 @@ struct ObserverTests {
         let manager = OperationQueueManager<String>(
             observers: [OperationObserver(of: .finished, .cancelled, notify: note)])
         manager.enqueue("a", waiter: nil) { ManualOperation() }.operation?.finish(.success(1))
-        manager.enqueue(plain: PlainOperation { $0.finish() })
+        _ = manager.enqueue(plain: PlainOperation { $0.finish() })
         manager.enqueue("b", waiter: nil) { ManualOperation("b") }.operation?.cancel()
         #expect(notices.entries == ["finished", "finished", "cancelled cancelled"])
     }

@@ -314,7 +314,7 @@ private struct RacingThread {
         case 2: manager.operation(for: identifier, as: RacingOperation.self)?.waiterLimit = dice.roll(4)
         default:
             manager.pause()
-            manager.enqueue(plain: PlainOperation { $0.finish() })
+            _ = manager.enqueue(plain: PlainOperation { $0.finish() })
             manager.resume()
         }
     }

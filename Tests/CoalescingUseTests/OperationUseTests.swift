@@ -68,7 +68,7 @@ struct OperationUseTests {
     /// `Foundation.Operation` is another class.
     @Test func `operations of every kind stand in one array`() {
         let users = users()
-        users.enqueue(plain: PlainOperation())
+        _ = users.enqueue(plain: PlainOperation())
         _ = users.enqueue(7, waiter: nil) { UserQuery(id: 7, database: database) }
         let operations: [AnyOperation] = users.operations
         #expect(operations.count == 2)

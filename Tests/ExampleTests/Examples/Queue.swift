@@ -9,6 +9,6 @@ struct Photos {
     }
 
     func sweep(_ disk: Disk) {
-        queue.enqueue(plain: PlainOperation { sweep in disk.sweep { sweep.finish() } }, priority: .background)
+        _ = queue.enqueue(plain: PlainOperation { sweep in disk.sweep { sweep.finish() } }, priority: .background)
     }
 }
