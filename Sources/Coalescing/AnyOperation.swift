@@ -17,7 +17,7 @@ open class AnyOperation: @unchecked Sendable {
         var enrolment: Enrolment?
         var ties: [Tie] = []
 
-        /// What must still be told of the operation's end.
+        /// The news of the operation's end that observers and dependent operations have not had yet.
         struct Farewell: Sendable {
             let phase: OperationPhase
             let ties: [Tie]
@@ -32,7 +32,7 @@ open class AnyOperation: @unchecked Sendable {
         }
     }
 
-    /// What connects one operation with others. In one array, since most operations have none.
+    /// A connection of one operation with others. All are in one array, since most operations have none.
     enum Tie: Sendable {
         case observer(OperationObserver)
         /// Called with the outcome when the operation has ended.
@@ -46,7 +46,7 @@ open class AnyOperation: @unchecked Sendable {
     }
 
     /// A weak reference to an operation: a dependent operation must not keep its dependency from being abandoned. A
-    /// class, because an array of what holds weak references is slow.
+    /// class, because an array of values with weak references is slow.
     final class WeakOperation: Sendable {
         weak let operation: AnyOperation?
 

@@ -86,7 +86,7 @@ extension OperationQueueManager {
             })
     }
 
-    /// `enqueue` of what is done in a task of its own: `begin` calls `run`. The value's type names the work.
+    /// `enqueue` of work that has a task of its own: `begin` calls `run`. The value's type names the work.
     @inlinable
     package func enqueue<Value, Doing: Sendable>(
         _ identifier: Key, waiter: Waiter<Value>, priority: OperationPriority, unless: () -> Value?, doing: Doing,
@@ -123,7 +123,7 @@ extension OperationQueueManager {
         return carryOut(decision, priority: priority, in: shard) { gate.start($0, $1) }
     }
 
-    /// Starts an operation for its one caller, who is on the operation's home queue: no other caller finds or joins it,
+    /// Starts an operation for one caller on the operation's home queue: no other caller finds or joins it,
     /// so it takes no place in the table. It counts against the limit, waits for a slot, and is among `operations` like
     /// every other.
     ///
@@ -157,7 +157,7 @@ extension OperationQueueManager {
 
     /// - Parameters:
     ///   - submits: see `OperationGate.enrol`.
-    ///   - start: called with a new operation after the lock: `OperationGate.start`, and what comes before.
+    ///   - start: called with a new operation after the lock: `OperationGate.start`, and the steps before it.
     @inlinable
     package func enqueue<Op: SharedOperation, Found>(
         _ identifier: Key, waiter: Waiter<Op.Value>?, priority: OperationPriority, replacesFull: Bool = false,
@@ -211,7 +211,7 @@ extension OperationQueueManager {
                 gate.withdraw()
                 return .refused(.foreign, operation)
             }
-            // Behind an operation that may not be gone yet, it is submitted only when it knows what it waits for.
+            // Behind an operation that may not be gone yet, the new one is submitted only when it has its dependencies.
             let enrolled = enrol(
                 operation, in: shard, as: name, group: group?(name.identifier), priority: priority,
                 submits: submits && entry == nil)

@@ -17,7 +17,8 @@ public enum OperationError: Error, Sendable {
         self = error as? OperationError ?? .failed(error)
     }
 
-    /// What an `async` caller catches: the error of the work as it was thrown, and cancellation as everywhere in Swift.
+    /// The error that an `async` caller catches: that of the work as it was thrown; `CancellationError` for a
+    /// cancellation.
     @usableFromInline package var thrown: any Error {
         switch self {
         case .cancelled: CancellationError()

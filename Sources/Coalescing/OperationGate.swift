@@ -39,10 +39,10 @@ package final class OperationGate: Sendable {
 
     /// Makes an admitted operation a member. It begins only in `start`, so this may be called under a shard's lock.
     /// - Parameters:
-    ///   - counters: those of the operation's shard.
+    ///   - counters: the counters of the operation's shard.
     ///   - forget: see `Enrolment`.
     ///   - submits: whether to submit the operation in the same step, if nothing stands against it.
-    /// - Returns: what `start` gets; `nil` if the operation already has a manager or is no longer fresh.
+    /// - Returns: the argument of `start`; `nil` if the operation already has a manager or is no longer fresh.
     @usableFromInline
     func enrol(
         _ operation: AnyOperation, counters: ShardCounters, forget: consuming Forget?, observers: [OperationObserver],

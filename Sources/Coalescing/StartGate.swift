@@ -15,7 +15,7 @@ struct StartGate<Member: GateMember>: Sendable {
         case pending
         case waiting(OperationPriority, SlotToken)
         case running
-        /// Has ended, and holds its slot until those who are told of it have been told.
+        /// Has ended, and holds its slot until its waiters and observers have been told.
         case leaving
     }
 

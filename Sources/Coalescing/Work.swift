@@ -10,7 +10,7 @@
 ///
 /// The manager makes a `WorkOperation` of it. Callers with equal identifiers and the same type of work share one.
 public protocol Work<Value>: Sendable {
-    /// What the callers get.
+    /// The type of the value that the callers get.
     associatedtype Value: Sendable
 
     /// Begins the work and returns soon. Called once: on the stack of the caller that led if a slot is free and no
@@ -19,7 +19,7 @@ public protocol Work<Value>: Sendable {
     func begin(_ completion: Completion<Value>)
 
     /// Stops the work that `begin` began. Called at most once, after `begin` has returned, on the thread that cancelled.
-    /// The work has ended by then: what it still says to its completion is ignored. By default nothing is done.
+    /// The work has ended by then: later calls of its completion are ignored. By default nothing is done.
     func stop()
 
     /// The fate of the work when its last caller leaves: `.cancel` unless the type says otherwise.
@@ -33,7 +33,7 @@ extension Work {
     public var lastLeavePolicy: LastLeavePolicy { .cancel }
 }
 
-/// The duty to end one piece of work, for whoever does it: a closure, a task, an object. Any thread. If the last
+/// The duty to end one piece of work. A closure, a task or an object may hold it, on any thread. If the last
 /// reference goes without `finish`, the callers get `.abandoned`: they never wait for work that was forgotten.
 ///
 /// (Work that stores its own completion forgets nothing: until the end, it and the completion keep each other.)
@@ -77,8 +77,8 @@ public final class Completion<Value: Sendable>: Sendable {
 
 /// The operation that a manager makes of some `Work`.
 ///
-/// It begins where its leader is: on the leader's stack, or in a task of the leader that waits for the slot, never on
-/// the stack of whoever frees the slot, since the task-local values there are not the leader's.
+/// It begins where its leader is: on the leader's stack, or in a task of the leader that waits for the slot. It never
+/// begins on the stack of the caller that frees the slot, since the task-local values there are not the leader's.
 public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unchecked Sendable {
     /// Stops the work, until it has ended; `nil` if the work is a task, which is stopped itself.
     @usableFromInline let stop: Protected<(@Sendable () -> Void)?>
@@ -109,7 +109,7 @@ public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unche
     /// Begins the work here if it has its slot, otherwise in a task. Called once, by the caller that led, without a
     /// lock.
     /// - Parameters:
-    ///   - entry: what `OperationGate.enrol` has returned.
+    ///   - entry: the result of `OperationGate.enrol`.
     ///   - execute: begins the work; instead of the method, which cannot be specialized for `W`.
     @inlinable
     package func lead<Doing: Sendable>(
@@ -136,7 +136,7 @@ public final class WorkOperation<W: Work>: CoalescibleOperation<W.Value>, @unche
 
     @usableFromInline
     func beginLater(at gate: OperationGate, _ execute: @escaping @Sendable () -> Void) {
-        // What ends before it has a slot must not leave its task waiting.
+        // An operation that ends before it has a slot must not leave its task waiting.
         whenEnded { [weak self] _ in _ = self?.handOver() }
         Task {
             await withCheckedContinuation { continuation in

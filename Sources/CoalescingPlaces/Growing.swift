@@ -4,10 +4,10 @@ public import Coalescing
 /// pace, from the start or from now. It is the value of work that streams (`Work<Growing<Element>>`), and needs no
 /// operation.
 ///
-/// **What is kept.** The latest `limit` elements, for readers that are behind and for those that come late. Until there
-/// are more, a reader can follow from the start. From then on, who asks a manager for the elements from the start begins
-/// work of its own, and a reader that falls back further than that gets `GrowingError.behind`. No
-/// reader misses an element unnoticed, and none holds up the writer.
+/// **Memory.** The value keeps its latest `limit` elements, for readers that are behind and for readers that come late.
+/// Until there are more, a reader can follow from the start. From then on, a caller that asks a manager for the elements
+/// from the start begins work of its own, and a reader whose next element is kept no longer gets `GrowingError.behind`.
+/// No reader misses an element unnoticed, and none holds up the writer.
 ///
 /// Every method may be called on any thread.
 public final class Growing<Element: Sendable>: Sendable {
@@ -253,7 +253,7 @@ private final class First: Sendable {
     let number = Protected<Int?>(nil)
 }
 
-/// The elements of a growing value, for one reader, who may have to join the work first.
+/// The elements of a growing value, for one reader, which may have to join the work first.
 private struct Elements<Element: Sendable>: AsyncSequence, AsyncIteratorProtocol, Sendable {
     typealias Join = @Sendable () async throws -> (Growing<Element>, first: Int, AsyncStay<Growing<Element>>?)
 
@@ -288,7 +288,7 @@ private struct Elements<Element: Sendable>: AsyncSequence, AsyncIteratorProtocol
 
     mutating func next(isolation actor: isolated (any Actor)? = #isolation) async throws -> Element? {
         let before = phase
-        // What throws ends the elements too.
+        // After an error there are no more elements.
         phase = .over
         let (place, number): (Place, Int)
         switch before {
