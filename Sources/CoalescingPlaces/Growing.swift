@@ -90,7 +90,11 @@ public final class Growing<Element: Sendable>: Sendable {
         let (step, writer) = state.withLock {
             state -> (Result<Element?, any Error>?, CheckedContinuation<Void, Never>?) in
             if number < state.count - limit { return (.failure(GrowingError.behind), nil) }
-            guard number < state.count else { return (state.end.map { end in end.map { nil } }, nil) }
+            guard number < state.count else {
+                // This reader needs none of the elements before, even if it has just joined and the faster one has left.
+                state.read = max(state.read, number)
+                return (state.end.map { end in end.map { nil } }, state.writer.take())
+            }
             state.read = max(state.read, number + 1)
             return (.success(state.kept[number % limit]), state.writer.take())
         }

@@ -55,6 +55,21 @@ struct GrowingTests {
         #expect(try await read(all) == [0, 1, 2])
     }
 
+    @Test(.timeLimit(.minutes(1)))
+    func `the work goes on for a reader that joins from now when the faster one has left`() async throws {
+        let growing = Growing<Int>(keeping: 2)
+        growing.append(0)
+        growing.append(1)
+        let rest = growing.elements(from: .now)
+        let writing = Task {
+            await growing.waitForRoom()
+            growing.append(2)
+            growing.end()
+        }
+        #expect(try await read(rest) == [2])
+        await writing.value
+    }
+
     @Test func `after the end, or an error, a reader gets nil and begins no work`() async throws {
         let made = Log<Int>()
         var ended = manager.elements(for: "a") { [self] in
