@@ -15,7 +15,9 @@ import Foundation
 ///     Benchmark storm ORIGIN-PORT PORT WAITERS TIMES
 ///                                       an origin, and crowds that wait for its response in two halves, on core 1;
 ///                                       says when a crowd asks and when it has its responses
-///     Benchmark purges [RESPONSES]      purges of prefixes at once in a store of a million, and look-ups meanwhile
+///     Benchmark purges [--program] [RESPONSES]
+///                                       purges of prefixes at once in a store of a million, and look-ups meanwhile; or
+///                                       the same through the program, and hits meanwhile
 ///     Benchmark simulate [--quick | --write FILE]
 ///                                       hit ratios of the eviction code against other policies
 @main
@@ -44,7 +46,11 @@ struct Main {
             while true { withExtendedLifetime(origin) { System.nap(milliseconds: 1000) } }
         case "load": load(words)
         case "storm": try storm(words)
-        case "purges": say(Machine.stamp + Purges.table(entries: words.first.flatMap { Int($0) } ?? 1_000_000))
+        case "purges":
+            let entries = words.last.flatMap { Int($0) } ?? 1_000_000
+            let table =
+                try words.first == "--program" ? ProgramPurges.table(entries: entries) : Purges.table(entries: entries)
+            say(Machine.stamp + table)
         case "simulate":
             if words.first == "--write", words.count == 2 { try Document.check(words[1]) }
             let report = Simulation.report(isQuick: words.contains("--quick"))

@@ -15,7 +15,10 @@ final class Caller {
 
     deinit { System.close(descriptor) }
 
-    func ask(_ path: String) { _ = System.write(descriptor, RequestText(path: path, port: port).bytes) }
+    func ask(_ path: String) { send(RequestText(path: path, port: port).bytes) }
+
+    /// Sends a request of any kind.
+    func send(_ request: [UInt8]) { _ = System.write(descriptor, request) }
 
     /// The next response, which is read whole; nil if there is none.
     func answer() -> AnswerReader.Answer? {
