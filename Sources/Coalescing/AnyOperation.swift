@@ -212,9 +212,11 @@ open class AnyOperation: @unchecked Sendable {
         let (ending, gate) = state.withLock { state in
             let ending = state.lifecycle.end(outcome, by: initiator)
             if ending != .ignored { isDecided.store(true, ordering: .releasing) }
-            return (ending, ending == .leaveToStarter ? state.enrolment?.gate.whichRefuses : nil)
+            return (ending, state.enrolment?.gate.whichRefuses)
         }
         if ending == .ignored { return false }
+        // Before anybody can learn of the end: a caller that asks for the next work must find the room.
+        gate?.makeRoom(for: self)
         let wakeUps = conclude()
         switch ending {
         case .ignored, .retire:
@@ -224,7 +226,6 @@ open class AnyOperation: @unchecked Sendable {
         case .leaveSourceAndRetire:
             leaveSource()
         case .leaveToStarter:
-            if !wakeUps.isNone { gate?.makeRoom(for: self) }
             wakeUps.send()
             return true
         }
@@ -234,8 +235,8 @@ open class AnyOperation: @unchecked Sendable {
     }
 
     /// Takes the operation out of the table first, so that a waiter that enqueues again from its callback starts a new
-    /// operation, and makes room for that one. Then calls the waiters back. Then tells the observers and the dependent
-    /// operations. The slot comes last, in the caller: it may begin other operations on this stack.
+    /// operation. Then calls the waiters back. Then tells the observers and the dependent operations. The slot comes
+    /// last, in the caller: it may begin other operations on this stack.
     ///
     /// - Returns: the gate that holds the operation's slot.
     @discardableResult
@@ -258,7 +259,6 @@ open class AnyOperation: @unchecked Sendable {
         for case .alias(let forget) in aliases { forget(self) }
         if isFindable { farewell = state.withLock { $0.retire() } }
         let gate = enrolment?.gate
-        if !wakeUps.isNone || farewell != nil { gate?.whichRefuses?.makeRoom(for: self) }
         wakeUps.send()
         if let farewell {
             tell(farewell.ties, farewell.phase, error: outcome)

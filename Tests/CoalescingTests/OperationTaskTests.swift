@@ -105,7 +105,7 @@ struct OperationTaskTests {
         #expect(desk.calls.entries == ["begin"])
         desk.take()?.finish(.success(7))
         for caller in callers.dropFirst() { #expect(try await caller.value == "7") }
-        #expect(hosts.snapshot.finished == 1 && pages.snapshot.finished == 1)
+        #expect(hosts.snapshot.started == 1 && pages.snapshot.started == 1)
     }
 
     @Test func `a task's error reaches async callers, and a kept result is found`() async throws {
