@@ -15,15 +15,18 @@ import Upstream
 
 /// Purges that need a walk of the store.
 @Suite(.timeLimit(.minutes(1))) struct PurgesTests {
-    private static func server(on loop: EventLoop) -> ProxyServer {
+    /// - Parameter turn: how long a walk works until it rests; by default it never does.
+    private static func server(on loop: EventLoop, turn: Duration = .seconds(3600)) -> ProxyServer {
         var settings = ProxySettings()
         var route = RouteSettings(upstream: "one")
         route.key.fields = [ByteSlice("x-tenant")]
         settings.routes = [route]
         let log = Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() }
-        return ProxyServer(
+        let server = ProxyServer(
             settings, upstreams: [.named("one")], storage: StorageSettings(), accessLog: AccessLogSettings(), on: loop,
             log: log)
+        server.purges.turn = turn
+        return server
     }
 
     private static func put(_ key: String, in shared: SharedState) {
@@ -142,6 +145,17 @@ import Upstream
             }
             #expect(purged == 20 && store.numbers.responses == 0)
             #expect(turns >= StorageSettings().shards / 2, "\(turns)")
+            loop.stop()
+        }
+    }
+
+    @Test func `a walk rests when it has worked for its turn`() throws {
+        try onLoop { loop in
+            let server = Self.server(on: loop, turn: .zero)
+            let (purged, turns) = Self.run(loop) { server.purgeAll(completion: $0) }
+            #expect(purged == 0)
+            // The loop had many turns while the walk rested after each step.
+            #expect(turns > 4 * StorageSettings().shards, "\(turns)")
             loop.stop()
         }
     }

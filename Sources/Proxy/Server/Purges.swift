@@ -5,7 +5,8 @@ import Libevent
 import Storage
 
 /// The purges in progress that need a walk of the store. Each is an operation; all of them share one walk (`PurgeWalk`),
-/// one step in each iteration of the control loop, so that the loop does other work in between.
+/// one step in each iteration of the control loop, so that the loop does other work in between. After a millisecond of work
+/// the walk rests for about as long: where it has no core of its own, the workers would wait for it otherwise.
 ///
 /// A request during the walk may still be answered from a response that is not removed yet. Once the walk has ended, no
 /// request is answered from a response that was requested before the purge:
@@ -31,6 +32,12 @@ final class Purges {
     private var completions: [Int: Completion<Int>] = [:]
     /// Whether the next step is scheduled.
     private var isWalking = false
+    /// How long the walk has worked since its last rest.
+    private var worked = Duration.zero
+    /// How long the walk works until it rests.
+    var turn = Duration.milliseconds(1)
+    /// How long it rests, in nanoseconds.
+    private static let rest: Int64 = 1_000_000
 
     init(_ shared: SharedState, on control: EventLoop) {
         self.shared = shared
@@ -66,10 +73,15 @@ final class Purges {
 
     private func goOn() {
         isWalking = !walk.isEmpty
-        if isWalking { control.schedule(after: 0) { [weak self] in self?.step() } }
+        guard isWalking else { return }
+        let rests = worked >= turn
+        if rests { worked = .zero }
+        control.schedule(after: rests ? Self.rest : 0) { [weak self] in self?.step() }
     }
 
     private func step() {
+        // The loop's own clock stands still during an iteration.
+        let begun = ContinuousClock.now
         var isNoted = false
         let ended = walk.step(through: shared.store) { key in
             // For fetches that began during the walk and that no longer have an operation that could be marked.
@@ -78,6 +90,7 @@ final class Purges {
             return shared.drop(key, keepsNotes: false, except: nil)
         }
         for purge in ended { completions.removeValue(forKey: purge.number)?.finish(.success(purge.dropped)) }
+        worked += begun.duration(to: .now)
         goOn()
     }
 }
