@@ -84,7 +84,6 @@ enum WakeUps: Sendable {
             })
     }
 
-
     /// Sends each batch to its queue. Never under a lock: an inline queue calls the handlers at once.
     @usableFromInline
     func send() {

@@ -18,10 +18,12 @@ enum KeyTable {
             line for each connection to an origin that is opened or closed, and says why it is closed.
             """),
         Key(
-            "listen", \.proxy.listeners, .list(of: .address, atLeast: 1),
+            "listen", \.proxy.listen, .listeners,
             """
             Addresses to listen on: address:port or unix:/path. Port 0 picks a free port. A reload adds and removes \
-            listeners; connections that are open stay.
+            listeners; connections that are open stay. {address: 10.0.0.5:8080, proxy-protocol: true} expects a PROXY \
+            header (version 1 or 2) at the beginning of each connection, from clients.trusted-proxies only; its \
+            address is then the client's.
             """),
         Key(
             "socket-mode", \.proxy.socketMode, .optional(.permissions, "umask"), isReadAtStart: true,

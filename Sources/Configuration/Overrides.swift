@@ -50,7 +50,7 @@ extension Settings {
     /// These settings, with the values of the given flags.
     package func overridden(by flags: Overrides) -> Settings {
         var settings = self
-        if !flags.listeners.isEmpty { settings.proxy.listeners = flags.listeners }
+        if !flags.listeners.isEmpty { settings.proxy.listen = flags.listeners.map { ListenerSettings($0) } }
         if !flags.servers.isEmpty {
             if settings.upstreams.isEmpty { settings.upstreams = [.local] }
             settings.upstreams[0].servers = flags.servers

@@ -157,10 +157,22 @@ struct Reader {
 
     /// The admin listener must have an address of its own.
     mutating func checkListeners(of settings: Settings, in root: Node?) {
+        checkProxiedListeners(of: settings, in: root)
         guard let mistake = settings.listenerMistake else { return }
         // If the file has neither key, both addresses are flags or defaults.
         let node = root?["admin"]?["address"] ?? root?["listen"]
         note(node?.position ?? Position(line: 1, column: 1), mistake)
+    }
+
+    /// Only trusted proxies may connect to a listener with the PROXY protocol.
+    private mutating func checkProxiedListeners(of settings: Settings, in root: Node?) {
+        guard let listener = settings.proxy.listen.first(where: \.isProxied),
+            settings.proxy.clients.trustedProxies.isEmpty
+        else { return }
+        note(
+            root?["listen"]?.position ?? Position(line: 1, column: 1),
+            "nobody may connect to \(listener.address): `proxy-protocol` is for the addresses in `clients.trusted-proxies`, which is empty; name the load balancers there"
+        )
     }
 
     /// An upstream's server must not be this proxy.

@@ -8,6 +8,9 @@ package import Libevent
 package struct ProxySettings: Sendable, Equatable {
     /// The addresses at which clients connect. Port 0: any free one.
     package var listeners: [SocketAddress] = [.ipv4(.loopback, port: 8080)]
+    /// Those of the listeners at which each connection begins with a PROXY header (`ProxyHeader`). Only trusted proxies
+    /// may connect there.
+    package var proxiedListeners: Set<SocketAddress> = []
     /// Permissions of the Unix sockets among the listeners; `nil`: as the umask leaves them.
     package var socketMode: UInt32?
     /// Connections that the kernel queues per listener until a loop accepts them: enough for a burst of thousands, and
@@ -31,6 +34,34 @@ package struct ProxySettings: Sendable, Equatable {
     package var routes: [RouteSettings] = []
 
     package init() {}
+}
+
+/// A listener as the configuration states it.
+package struct ListenerSettings: Sendable, Hashable {
+    /// The address to listen on.
+    package var address: SocketAddress
+    /// Whether each connection begins with a PROXY header.
+    package var isProxied = false
+
+    /// A listener at `address`, without the PROXY protocol.
+    package init(_ address: SocketAddress) { self.address = address }
+}
+
+extension ProxySettings {
+    /// The listeners, each with its own settings.
+    package var listen: [ListenerSettings] {
+        get {
+            listeners.map {
+                var listener = ListenerSettings($0)
+                listener.isProxied = proxiedListeners.contains($0)
+                return listener
+            }
+        }
+        set {
+            listeners = newValue.map(\.address)
+            proxiedListeners = Set(newValue.filter(\.isProxied).map(\.address))
+        }
+    }
 }
 
 /// Limits and timeouts of client connections.

@@ -706,3 +706,28 @@ private let noPath =
             ])
     }
 }
+
+@Suite struct `A mistake in a listener with the PROXY protocol` {
+    @Test(arguments: [
+        (
+            "listen: [{address: '127.0.0.1:80', proxy-protocol: true}]",
+            "f:1:9: nobody may connect to 127.0.0.1:80: `proxy-protocol` is for the addresses in `clients.trusted-proxies`, which is empty; name the load balancers there"
+        ),
+        ("listen: [{proxy-protocol: false}]", "f:1:10: a listener needs `address`; add it"),
+        (
+            "listen: [{address: '127.0.0.1:80', proxy-protocol: 2}]",
+            "f:1:52: `proxy-protocol: 2`: not understood; give `true` or `false`"
+        ),
+        (
+            "listen: [{address: '127.0.0.1:80', proxy: true}]",
+            "f:1:36: `proxy` is not known; did you mean `proxy-protocol`?"
+        ),
+        (
+            "listen: ['127.0.0.1:80', {address: '127.0.0.1:80'}]",
+            "f:1:26: `listen` has `127.0.0.1:80` twice; remove one of them"
+        ),
+    ])
+    func `is reported with its place and a remedy`(_ text: String, _ message: String) {
+        #expect(Faulty("\(text)\nupstreams: [{name: a, servers: 'http://a'}]\n").found == [message])
+    }
+}

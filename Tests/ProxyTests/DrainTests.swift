@@ -18,9 +18,9 @@ import Testing
 
     init() throws {
         proxy = try TestProxy()
-        let socket = try ListeningSocket(.ipv4(.loopback, port: 0))
-        address = socket.address
-        try proxy.worker.clients.listen(on: [socket])
+        let targets = try ListenTarget.open([.ipv4(.loopback, port: 0)], Listener.Settings(), forLoops: 1)
+        address = targets[0].address
+        try proxy.worker.clients.listen(at: targets, asLoop: 0, among: 1)
         client = try TestSocket(connectingTo: address, on: proxy.loop)
         client.onConnected = { [unowned client] _ in client.startReading() }
         let input = ByteBuffer(capacity: 4096)

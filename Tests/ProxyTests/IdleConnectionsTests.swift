@@ -23,7 +23,7 @@ import Testing
             let connection = HTTP1Connection(
                 adopting: descriptor, peer: peer, clients: proxy.worker.clients)
             connections.append(connection)
-            connection.begin()
+            connection.begin(with: nil)
         }
         // What the connections do by themselves is noticed.
         proxy.loop.schedule(every: millisecond) { [unowned loop = proxy.loop] in loop.stop() }

@@ -53,9 +53,9 @@ import Testing
 
     init() throws {
         let proxy = try TestProxy()
-        let socket = try ListeningSocket(.ipv4(.loopback, port: 0))
-        try proxy.worker.clients.listen(on: [socket])
-        let address = socket.address
+        let targets = try ListenTarget.open([.ipv4(.loopback, port: 0)], Listener.Settings(), forLoops: 1)
+        try proxy.worker.clients.listen(at: targets, asLoop: 0, among: 1)
+        let address = targets[0].address
         let client = End(try TestSocket(connectingTo: address, on: proxy.loop))
         proxy.loop.schedule(every: millisecond) { [unowned loop = proxy.loop] in loop.stop() }
         proxy.run { proxy.counted(.clientConnectionsOpened) == 1 }

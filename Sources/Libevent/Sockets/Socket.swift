@@ -220,14 +220,27 @@ import Glibc
         guard Glibc.shutdown(descriptor, Int32(SHUT_WR)) == 0 else { throw .last(.shutdown) }
     }
 
+    /// Closes this object, but not the connection, which the caller gets for another object.
+    /// - Returns: `nil` if the socket is closed.
+    public final func handOver() -> Descriptor? {
+        guard descriptor >= 0 else { return nil }
+        dropWatches()
+        defer { descriptor = -1 }
+        return Descriptor(adopting: descriptor)
+    }
+
     private func releaseDescriptor() {
         guard descriptor >= 0 else { return }
-        // Drop the watches first: libevent must not keep a number that may soon mean another file.
+        dropWatches()
+        loop.close(descriptor)
+        descriptor = -1
+    }
+
+    /// Called before the descriptor is given away: libevent must not keep a number that may soon mean another file.
+    private func dropWatches() {
         unsafe readWatch = nil
         unsafe writeWatch = nil
         unsafe departureWatch = nil
-        loop.close(descriptor)
-        descriptor = -1
     }
 
     // MARK: Addresses

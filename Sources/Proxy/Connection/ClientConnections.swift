@@ -25,6 +25,8 @@ final class ClientConnections {
     private var listeners: [Listener] = []
     /// The listeners that accept only what waits in their queues.
     private var leaving: [ObjectIdentifier: Listener] = [:]
+    /// Connections whose PROXY header has not arrived.
+    private var proxied: [ObjectIdentifier: ProxiedConnection] = [:]
     private var connections: [ObjectIdentifier: ClientTransport] = [:]
     private var idle = IdleConnections()
     /// Clients that got 503 or 429 before any byte from them was read. If such a connection were closed at once, the kernel
@@ -78,19 +80,23 @@ final class ClientConnections {
     /// Closes each connection after its current request from now on; idle connections stay open until `drain`.
     func stopPersisting() { keepsConnections = false }
 
-    /// Accepts connections on `sockets` from now on.
+    /// Accepts connections at `targets` from now on, on the sockets that are for this loop.
     /// - Throws: if memory is short. `stopListening` accepts what waits even then.
-    func listen(on sockets: [ListeningSocket]) throws(ListenError) {
+    func listen(at targets: [ListenTarget], asLoop index: Int, among count: Int) throws(ListenError) {
         var settings = Listener.Settings()
         settings.backlog = Int32(clamping: context.settings.backlog)
         var failure: ListenError?
-        for socket in sockets {
-            let listener = Listener(
-                of: socket, on: context.loop, settings: settings,
-                onFailure: { [notices = context.notices] error in notices.cannotAccept(error) },
-                accept: { [unowned self] descriptor, peer in accept(descriptor, from: peer) })
-            listeners.append(listener)
-            do throws(ListenError) { try listener.start() } catch { failure = error }
+        for target in targets {
+            for socket in target.sockets(ofLoop: index, among: count) {
+                let listener = Listener(
+                    of: socket, on: context.loop, settings: settings,
+                    onFailure: { [notices = context.notices] error in notices.cannotAccept(error) },
+                    accept: { [unowned self, configured = target.configured] descriptor, peer in
+                        accept(descriptor, from: peer, at: configured)
+                    })
+                listeners.append(listener)
+                do throws(ListenError) { try listener.start() } catch { failure = error }
+            }
         }
         if let failure { throw failure }
     }
@@ -108,7 +114,49 @@ final class ClientConnections {
         }
     }
 
-    private func accept(_ descriptor: consuming Descriptor, from peer: SocketAddress) {
+    /// - Parameter configured: the listener's address as the settings have it.
+    private func accept(_ descriptor: consuming Descriptor, from peer: SocketAddress, at configured: SocketAddress) {
+        let proxied = context.settings.proxiedListeners
+        guard !proxied.isEmpty, proxied.contains(configured) else { return take(descriptor, from: peer) }
+        guard context.recorder.trustedProxies.include(peer) else {
+            context.notices.notProxied(peer, because: "it is not in clients.trusted-proxies", status: .forbidden)
+            let answer = SyntheticResponse(.forbidden, "Only trusted proxies may connect here.")
+            return turnAway(HTTP1Connection(adopting: descriptor, peer: peer, clients: self), with: answer)
+        }
+        guard self.proxied.count < context.settings.clients.maxConnections else { return }
+        let connection = ProxiedConnection(adopting: descriptor, peer: peer, clients: self)
+        self.proxied[ObjectIdentifier(connection)] = connection
+        connection.begin()
+    }
+
+    /// Refuses a connection that does not begin with a PROXY header.
+    func refuse(
+        _ connection: ProxiedConnection, _ descriptor: consuming Descriptor, because error: ProxyHeader.SyntaxError
+    ) {
+        let peer = connection.peer
+        context.notices.notProxied(peer, because: error.rawValue, status: .badRequest)
+        let answer = SyntheticResponse(.badRequest, "A connection to this listener begins with a PROXY header.")
+        turnAway(HTTP1Connection(adopting: descriptor, peer: peer, clients: self), with: answer)
+        ended(connection)
+    }
+
+    /// Takes the connection of a client that a PROXY header names.
+    /// - Parameter early: the bytes behind the header.
+    func take(
+        _ connection: ProxiedConnection, _ descriptor: consuming Descriptor, from client: SocketAddress?,
+        early: ByteBuffer
+    ) {
+        take(descriptor, from: client ?? connection.peer, early: early)
+        ended(connection)
+    }
+
+    func ended(_ connection: ProxiedConnection) {
+        proxied[ObjectIdentifier(connection)] = nil
+        reportIfEmpty()
+    }
+
+    /// Serves a client.
+    private func take(_ descriptor: consuming Descriptor, from peer: SocketAddress, early: ByteBuffer? = nil) {
         let client = clientToCount(peer)
         if let client, let most = context.settings.clients.maxConnectionsPerClient,
             !context.shared.clientCounts.add(client, upTo: most)
@@ -135,7 +183,7 @@ final class ClientConnections {
         let connection = HTTP1Connection(adopting: descriptor, peer: peer, clients: self)
         connection.isCounted = client != nil
         connections[ObjectIdentifier(connection)] = connection
-        connection.begin()
+        connection.begin(with: early)
     }
 
     /// The client whose connections are counted: `nil` if there is no limit, for trusted proxies, which have many
@@ -208,6 +256,7 @@ final class ClientConnections {
         reportCutOff()
         for connection in Array(connections.values) { connection.cut() }
         for client in Array(turnedAway.values) { client.end() }
+        for connection in Array(proxied.values) { connection.end() }
     }
 
     /// Counts the requests and tunnels that are about to be aborted. Only the first call has an effect.
@@ -230,6 +279,6 @@ final class ClientConnections {
     }
 
     private func reportIfEmpty() {
-        if connections.isEmpty, leaving.isEmpty { onEmpty.take()?() }
+        if connections.isEmpty, leaving.isEmpty, proxied.isEmpty { onEmpty.take()?() }
     }
 }

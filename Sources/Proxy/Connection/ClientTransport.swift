@@ -123,8 +123,18 @@ class ClientTransport: Socket {
 
     /// Reads the bytes that have already arrived, then waits for more. Called once, after `clients` has registered the
     /// connection.
-    final func begin() {
-        if receive() { clients.serve(self) } else { watch() }
+    /// - Parameter early: bytes that were read before, if there are any.
+    final func begin(with early: ByteBuffer?) {
+        if let early, !early.isEmpty {
+            borrowContext().buffer.append(early.span)
+            context.metrics.add(.clientBytesIn, UInt64(early.count))
+            noteBegan()
+            clients.serve(self)
+        } else if receive() {
+            clients.serve(self)
+        } else {
+            watch()
+        }
     }
 
     /// Makes the loop report when the socket is readable. Later calls have no effect.

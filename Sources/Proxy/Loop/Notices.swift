@@ -60,6 +60,12 @@ final class Notices {
             "malformed request from \(peer): \(error.name) at byte \(error.position), answered \(error.status.code)")
     }
 
+    /// Reports a connection that was refused by a listener with the PROXY protocol.
+    func notProxied(_ peer: SocketAddress, because reason: String, status: Status) {
+        write(
+            .malformed, "connection from \(peer) to a listener with proxy-protocol: \(reason), answered \(status.code)")
+    }
+
     func timeout(_ peer: SocketAddress) { write(.timeout, "request from \(peer) did not arrive in time, answered 408") }
 
     func upstreamFailed(_ error: UpstreamError, of request: ClientRequest) {

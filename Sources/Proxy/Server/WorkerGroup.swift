@@ -86,7 +86,7 @@ final class WorkerGroup {
         let count = count
         gather({ worker, answer in
             do throws(ListenError) {
-                try worker.clients.listen(on: targets.flatMap { $0.sockets(ofLoop: worker.index, among: count) })
+                try worker.clients.listen(at: targets, asLoop: worker.index, among: count)
                 answer(nil)
             } catch {
                 answer(error)

@@ -69,7 +69,9 @@ import Testing
             func texts() throws -> [String] { try paths.map { try proxy.get($0).text } }
             for wrong in ["/b", "http://", "http://a/#b", "http://me@a/", "ftp://a/"] {
                 let run = try proxy.command(["purge"] + urls("/a") + [wrong])
-                #expect(run.exit == .code(64) && run.errors.contains("'\(wrong)' is not a URL"), "\(run.everything)")
+                // A user name may come with a password.
+                let shown = wrong.replacing("me@", with: "***@")
+                #expect(run.exit == .code(64) && run.errors.contains("'\(shown)' is not a URL"), "\(run.everything)")
             }
             #expect(try texts() == ["1", "1", "1", "1", "1"])
             let two = try proxy.command(["purge"] + urls("/a", "/b"))

@@ -73,7 +73,8 @@ final class Program: Peer, Sendable {
         let folder = try System.makeTemporaryFolder()
         try System.write(file.replacing("@", with: folder), to: "\(folder)/coalesced.yaml")
         var words = ["serve", "--config", "\(folder)/coalesced.yaml"]
-        if !arguments.contains("--listen") { words += ["--listen", "127.0.0.1:0"] }
+        // A flag says nothing of the PROXY protocol.
+        if !arguments.contains("--listen"), !file.contains("proxy-protocol") { words += ["--listen", "127.0.0.1:0"] }
         if !arguments.contains("--admin") { words += ["--admin", "unix:\(folder)/admin.sock"] }
         if isLinked { try System.link("\(folder)/coalesced", to: path()) }
         let program = try Program(
