@@ -36,6 +36,9 @@
     /// Drops everything after the first `count` bytes.
     public func truncate(to count: Int) { unsafe region.truncate(to: count) }
 
+    /// Removes the bytes in `range`, counted from the first unconsumed one; those behind it move up.
+    public func remove(_ range: Range<Int>) { unsafe region.remove(range) }
+
     /// Makes room for `count` more bytes.
     public func reserve(_ count: Int) { unsafe region.reserve(count) }
 
@@ -98,9 +101,9 @@
         append(decimal: UInt64(number.magnitude))
     }
 
-    /// Appends `number` in lower-case hexadecimal digits, without leading zeroes.
-    public func append(hexadecimal number: UInt64) {
-        var shift = max(0, (63 - number.leadingZeroBitCount) / 4 * 4)
+    /// Appends `number` in lower-case hexadecimal digits, at least `width` of them.
+    public func append(hexadecimal number: UInt64, width: Int = 1) {
+        var shift = max((width - 1) * 4, (63 - number.leadingZeroBitCount) / 4 * 4)
         while shift >= 0 {
             let digit = UInt8(truncatingIfNeeded: number >> UInt64(shift)) & 15
             append(digit < 10 ? 0x30 &+ digit : 0x57 &+ digit)

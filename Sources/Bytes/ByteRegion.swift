@@ -37,6 +37,14 @@
         upper = lower &+ count
     }
 
+    mutating func remove(_ range: Range<Int>) {
+        precondition(range.lowerBound >= 0 && range.upperBound <= count, "removed what is not there")
+        let start = unsafe base + lower
+        // The memory that is moved may overlap its new place.
+        unsafe (start + range.lowerBound).update(from: start + range.upperBound, count: count - range.upperBound)
+        upper &-= range.count
+    }
+
     @inlinable @inline(__always)
     mutating func reserve(_ count: Int) {
         if capacity &- upper < count { makeRoom(count) }

@@ -115,6 +115,13 @@ enum ClientKeys {
             part of the key and of variant selection wherever the field it may be mistaken for is. Trailer \
             fields with such names are never forwarded.
             """),
+        Key(
+            "request-id", \.proxy.forwarding.requestID, .word,
+            """
+            pass: forward the client's X-Request-Id. make: a request without one gets one, of 32 hexadecimal digits. \
+            With either, one that has other characters than letters, digits, `.`, `_` and `-`, or more than 128 of \
+            them, is replaced by a new one, and a request gets one where a rule of its route uses ${request-id}.
+            """),
         Key("cache-status", \.proxy.forwarding.sendsCacheStatus, .flag, "Add Cache-Status (RFC 9211) to responses."),
         Key(
             "proxy-status", \.proxy.forwarding.sendsProxyStatus, .flag,

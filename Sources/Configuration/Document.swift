@@ -78,11 +78,30 @@ extension Document.SyntaxError {
         if let context = error.context, !context.text.isEmpty {
             message += ", \(context.text) that begins on line \(context.mark.line)"
         }
-        if let offset = text.offset(of: position), text.scalars[offset] == "\t" {
+        if let offset = text.offset(of: position), let value = Self.valueWithVariable(at: offset, in: text.scalars) {
+            message =
+                "not YAML: `{` within braces begins a map; put the value with `${` in quotes: `\"\(Spelling.shown(value))\"`"
+        } else if let offset = text.offset(of: position), text.scalars[offset] == "\t" {
             message += "; this is a tab, use spaces"
         } else {
             message += "; look at the colons, quotes and indentation here and just above"
         }
+    }
+
+    /// The value in which `${` stands, if the `{` at `brace` belongs to such a variable (`Template`).
+    private static func valueWithVariable(at brace: Int, in text: [Unicode.Scalar]) -> String? {
+        guard text[brace] == "{", brace > 0, text[brace - 1] == "$" else { return nil }
+        let ends: [Unicode.Scalar] = [" ", "\n", ",", "[", "]", "{", "}"]
+        var (start, end) = (brace - 1, brace)
+        while start > 0, !ends.contains(text[start - 1]) { start -= 1 }
+        while text[end] == "{", let close = text[end...].firstIndex(of: "}") {
+            end = close + 1
+            while end < text.count, !ends.contains(text[end]) { end += 1 }
+            guard end < text.count else { break }
+        }
+        var value = String.UnicodeScalarView()
+        value.append(contentsOf: text[start..<end])
+        return String(value)
     }
 
     /// Whether, by libyaml's message, the value's first character may have been taken for an indicator.

@@ -71,6 +71,24 @@ enum KeyTable {
         Key(
             "forwarding", "What is added to forwarded messages, and which request fields are forwarded.",
             ClientKeys.forwarding),
+        Key(
+            "request-headers", \.proxy.requestFields, .fieldChanges(of: .request),
+            """
+            Fields of requests to upstreams: lines that take the place of all lines of their name (set), lines that \
+            stand beside them (add), and names of which no line is sent (remove). A route's own rules act after \
+            these. A value may have ${host}, ${target}, ${path}, ${query}, ${scheme}, ${client} and ${request-id}; \
+            within braces it then needs quotes. They act last, on the request as it would be forwarded: the key, Vary \
+            and pass-cookies see what the client sent. docs/rules.md has a drawing.
+            """),
+        Key(
+            "response-headers", \.proxy.responseFields, .fieldChanges(of: .response),
+            """
+            Fields of responses to clients, as request-headers; also with ${status} and ${cache}. They act on all \
+            responses, stored or not, errors of the proxy itself included; but on Cache-Control, Expires, Pragma and \
+            caching.targeted-fields only below status 400. What this cache stores and for how long, it decides by what \
+            the upstream sent. A stored response keeps the constant lines that it was stored with, until it is \
+            validated or purged.
+            """),
         Key("coalescing", "When concurrent requests share one fetch.", coalescing),
         Key("caching", "What is stored, and for how long if the response does not say.", caching),
         Key("storage", isReadAtStart: true, "Size of the in-memory cache.", storage),

@@ -199,6 +199,7 @@ struct Reader {
         var earlierRoutes = RouteIndex()
         for (index, route) in routes.enumerated() {
             checkCookies(of: route, under: settings, in: nodes[index])
+            checkWrittenFields(of: route, under: settings, in: nodes[index])
             if let host = route.host, !hosts.isEmpty, !aboveServed.contains(host),
                 served.isDisjoint(with: host.covering)
             {
@@ -243,6 +244,21 @@ struct Reader {
             note(
                 cookie.position,
                 "`cookies: \(name)`: requests with this cookie bypass the cache, so it never matters here; remove it here or from `pass-cookies`"
+            )
+        }
+    }
+
+    /// A field that a rule writes for all requests must not be part of the key: the origin does not get the client's.
+    private mutating func checkWrittenFields(of route: RouteSettings, under settings: Settings, in node: Node) {
+        guard let fields = node["key"]?["headers"] else { return }
+        let written = [settings.proxy.requestFields, route.requestFields].flatMap {
+            $0.set.map { $0.name.lowercased() } + $0.remove
+        }
+        for field in fields.elements {
+            guard let name = field.string, written.contains(name.lowercased()) else { continue }
+            note(
+                field.position,
+                "`headers: \(name)`: a rule of `request-headers` sets or removes it, so the upstream does not get the client's; remove it here or there"
             )
         }
     }

@@ -71,6 +71,12 @@ enum RouteKeys {
             of a request field instead; a request without it is not limited.
             """),
         Key(
+            "request-headers", \.requestFields, .fieldChanges(of: .request),
+            "Fields of requests to the upstream, after those of request-headers at the top."),
+        Key(
+            "response-headers", \.responseFields, .fieldChanges(of: .response),
+            "Fields of responses to clients, after those of response-headers at the top."),
+        Key(
             "key", "What makes two requests the same, beyond method, scheme, host and path.",
             [
                 Key(

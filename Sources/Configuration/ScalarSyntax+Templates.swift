@@ -29,7 +29,12 @@ extension ScalarSyntax where Value == Template {
         return "\(shown) is no variable; use one of \(names)"
     }
 
+    /// The most bytes of a text: every request to the origin, or every response, gets that many more.
+    private static var longest: Int { 4096 }
+
     private static func reasonAgainst(fieldValue text: String) -> String? {
+        if text.isEmpty { return "a field's value is not empty here; give one, or leave the line out" }
+        if text.utf8.count > longest { return "too long; give at most \(longest) bytes" }
         if text.utf8.contains(where: { $0 < 0x20 || $0 == 0x7F }) {
             return "a field's value is one line without control characters; remove them"
         }

@@ -383,7 +383,7 @@ extension ValueSyntax<KeyPolicy.Query> {
 }
 
 /// `text` as a scalar of YAML, in quotes if it would mean something else without them, also within a list in brackets.
-private func quoted(_ text: String) -> String {
+func quoted(_ text: String) -> String {
     let isPlain =
         !text.isEmpty && !"*&!%@`\"'#?|>-{}[],: ".contains(text.first ?? " ") && text.last != " " && text.last != ":"
         && !text.contains { ",[]{}".contains($0) } && !text.contains(": ") && !text.contains(" #")

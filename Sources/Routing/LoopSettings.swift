@@ -24,6 +24,8 @@ public final class LoopSettings: Sendable {
     public let requestForwarding: RequestForwarding
     /// What is added to responses.
     public let responseForwarding: ResponseForwarding
+    /// The rules for the fields of a response to a request without a route; `nil`: none.
+    public let unroutedFields: FieldRules?
     /// Writes `Proxy-Status`; `nil`: off.
     public let proxyStatus: ProxyStatusWriter?
     /// The timeouts of clients.
@@ -73,6 +75,7 @@ public final class LoopSettings: Sendable {
         responseForwarding = ResponseForwarding(
             via: via.copied(), cacheStatus: settings.forwarding.sendsCacheStatus ? CacheStatusWriter(name: name) : nil)
         proxyStatus = settings.forwarding.sendsProxyStatus ? ProxyStatusWriter(name: name) : nil
+        unroutedFields = RouteFields(nil, settings).stored
         timeouts = ClientTimeouts(settings.clients, settings.coalescing)
         headLimits = HeadLimits(settings.clients)
         trustedProxies = TrustedProxies(settings.clients.trustedProxies)
@@ -109,6 +112,14 @@ public final class LoopSettings: Sendable {
         if let hostIndex { return hostIndex.contains(host) }
         for served in hosts where served.matches(host) { return true }
         return false
+    }
+
+    /// The client's address as the access log shows it: the one that a trusted proxy names, or the peer's own.
+    @_lifetime(copy peer, copy fields)
+    public func client(_ peer: Span<UInt8>, isTrusted: Bool, in fields: FieldView) -> Span<UInt8> {
+        guard isTrusted else { return peer }
+        let named = trustedProxies.client(in: fields)
+        return named.isEmpty ? peer : named
     }
 
     /// Whether there are trusted proxies.

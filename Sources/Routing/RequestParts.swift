@@ -4,41 +4,42 @@ public import HTTPSemantics
 /// The parts of a request, and of the response to it, that the variables of a `Template` stand for. Read in place: made
 /// where a template is written, and not kept.
 public struct RequestParts: ~Escapable {
-    private let bytes: Span<UInt8>
+    private let fields: FieldView
     private let authority: ByteRange
     private let path: ByteRange
     private let query: ByteRange
     private let hasQuery: Bool
     private let scheme: ClientScheme
     private let client: Span<UInt8>
-    private let requestID: Span<UInt8>
+    private let madeID: RequestID
     /// The status of the response, and how the cache answered; until there is a response, 0 and empty.
-    private let status: Status
+    let status: Status
     private let cache: StaticString
 
     /// - Parameters:
     ///   - fields: of the request, with the bytes of `head`.
     ///   - client: the client's address, as the access log shows it.
-    ///   - requestID: may be empty if no template uses it.
+    ///   - madeID: the request's identifier if its client gave it no valid one.
     ///   - cache: the name of the response's verdict.
-    @_lifetime(copy fields, copy client, copy requestID)
+    @_lifetime(copy fields, copy client)
     public init(
         _ head: borrowing RequestHead, _ fields: FieldView, _ scheme: ClientScheme, client: Span<UInt8>,
-        requestID: Span<UInt8>, status: Status = Status(0), cache: StaticString = ""
+        madeID: RequestID, status: Status = Status(0), cache: StaticString = ""
     ) {
-        bytes = fields.bytes
+        self.fields = fields
         authority = head.authority
         path = head.target.path
         query = head.target.query
         hasQuery = head.target.hasQuery
         self.scheme = scheme
         self.client = client
-        self.requestID = requestID
+        self.madeID = madeID
         self.status = status
         self.cache = cache
     }
 
     func write(_ variable: Template.Variable, to buffer: ByteBuffer) {
+        let bytes = fields.bytes
         switch variable {
         case .host: buffer.append(percentEncoding: bytes.extracting(authority.range).hostPart)
         case .path: writePath(to: buffer)
@@ -50,7 +51,7 @@ public struct RequestParts: ~Escapable {
             buffer.append(percentEncoding: bytes.extracting(query.range))
         case .scheme: buffer.append(scheme.name)
         case .client: buffer.append(percentEncoding: client)
-        case .requestID: buffer.append(percentEncoding: requestID)
+        case .requestID: if let id = fields.requestID { buffer.append(id) } else { buffer.append(madeID) }
         case .status: if status.code != 0 { buffer.append(decimal: UInt64(status.code)) }
         case .cache: buffer.append(cache)
         }
@@ -59,7 +60,7 @@ public struct RequestParts: ~Escapable {
     /// An absolute target may come without a path, which means the root (RFC 9110 §4.2.3).
     private func writePath(to buffer: ByteBuffer) {
         if path.count == 0 { buffer.append("/") }
-        buffer.append(percentEncoding: bytes.extracting(path.range))
+        buffer.append(percentEncoding: fields.bytes.extracting(path.range))
     }
 }
 

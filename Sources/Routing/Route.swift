@@ -17,6 +17,12 @@ public final class Route: Sendable {
     public let isCached: Bool
     /// The rules that a hit must obey as well; `nil`: none.
     public let rules: RouteRules?
+    /// The rules for the fields of requests to the origin; `nil`: none.
+    public let requestFields: FieldRules?
+    /// The rules for response fields that are part of the stored head; `nil`: none.
+    public let storedFields: FieldRules?
+    /// Whether a request to which its client gave no identifier gets one.
+    public let makesRequestID: Bool
     /// Whether responses are stored, and a hit obeys no `rules`.
     public let hasPlainHits: Bool
     /// Whether requests share their fetches; else each miss fetches for itself. Separate from `isCached`: a response
@@ -54,10 +60,21 @@ public final class Route: Sendable {
         upstreamMetrics = metrics.upstream(origin.settings.name)
         hostForOrigin = origin.settings.host.map { ByteSlice($0) }
         isCached = settings.isCached ?? proxy.caching.isEnabled
-        rules = RouteRules(settings, proxy)
+        let fields = RouteFields(settings, proxy)
+        (requestFields, storedFields) = (fields.requests, fields.stored)
+        makesRequestID =
+            proxy.forwarding.requestID == .make || fields.requests?.usesRequestID == true
+            || fields.sent?.usesRequestID == true
+        rules = RouteRules(access: AccessRules(settings), responseFields: fields.sent)
         hasPlainHits = isCached && rules == nil
         isCoalesced = settings.isCoalesced ?? proxy.coalescing.isEnabled
-        policy = CachingPolicy(for: settings, proxy)
+        var policy = CachingPolicy(for: settings, proxy)
+        policy.writtenFields = fields.written
+        // Requests that come without one have different ones at the origin.
+        if makesRequestID {
+            policy.writtenFields.append(.init(name: ByteSlice("x-request-id"), isSameForAll: false))
+        }
+        self.policy = policy
         self.passCookies = settings.passCookies.map { CookiePatterns($0) } ?? passCookies
         passFields = self.passCookies.isEmpty ? [] : FieldSet(.cookie)
         maxRanges = proxy.caching.maxRanges
@@ -77,6 +94,23 @@ public final class Route: Sendable {
     @inline(__always)
     public func hasPassCookie(_ request: FieldView) -> Bool {
         !request.present.isDisjoint(with: passFields) && passCookies.occur(in: request)
+    }
+
+    /// The head of a response that arrived, after the route's rules for its fields.
+    public func kept(_ head: HeadBlock, of status: Status) -> HeadBlock {
+        storedFields?.applied(to: head, of: status) ?? head
+    }
+
+    /// The same, of a stored head that the response with the fields `update` changed.
+    public func kept(_ head: HeadBlock, updatedBy update: FieldView) -> HeadBlock {
+        storedFields?.applied(to: head, updatedBy: update) ?? head
+    }
+
+    /// The trailers of a response that the route's rules do not take away; `nil` if none are left.
+    public func kept(trailers: ByteSlice) -> ByteSlice? {
+        let kept = storedFields.map { $0.remaining(of: trailers) } ?? trailers
+        guard let rules = rules?.responseFields else { return kept }
+        return kept.flatMap { rules.remaining(of: $0) }
     }
 
     /// Whether every request is passed: no response is stored, and no fetch is shared.

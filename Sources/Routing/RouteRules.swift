@@ -3,10 +3,13 @@
 public final class RouteRules: Sendable {
     /// Which clients may use the route, and how often; `nil`: all, always.
     public let access: AccessRules?
+    /// The rules for response fields that are written per response; `nil`: none.
+    public let responseFields: FieldRules?
 
     /// - Returns: `nil` if neither the route nor the top of the configuration has such a rule.
-    init?(_ route: RouteSettings, _ proxy: ProxySettings) {
-        access = AccessRules(route)
-        if access == nil { return nil }
+    init?(access: AccessRules?, responseFields: FieldRules?) {
+        if access == nil, responseFields == nil { return nil }
+        self.access = access
+        self.responseFields = responseFields
     }
 }

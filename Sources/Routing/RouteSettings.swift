@@ -42,6 +42,10 @@ package struct RouteSettings: Sendable, Equatable {
     package var deny: [AddressPattern] = []
     /// `nil`: no limit.
     package var rateLimit: RateLimitSettings?
+    /// What changes in the fields of requests to the upstream, after `ProxySettings.requestFields`.
+    package var requestFields = FieldChanges()
+    /// What changes in the fields of responses, after `ProxySettings.responseFields`.
+    package var responseFields = FieldChanges()
     /// The parts of the cache key besides method, scheme, host and path.
     package var key = KeyPolicy()
 

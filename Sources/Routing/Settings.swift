@@ -28,6 +28,9 @@ package struct ProxySettings: Sendable, Equatable {
     package var drainTimeout: Duration = .seconds(30)
     package var clients = ClientSettings()
     package var forwarding = ForwardingSettings()
+    /// What changes in the fields of requests to upstreams, and of responses to clients, on all routes.
+    package var requestFields = FieldChanges()
+    package var responseFields = FieldChanges()
     package var coalescing = CoalescingSettings()
     package var caching = CachingSettings()
     /// The first route that matches a request applies. Empty: all requests go to the first upstream.
@@ -121,6 +124,9 @@ package struct ForwardingSettings: Sendable, Equatable {
     package var sendsOddNames = false
     /// `Cache-Status` (RFC 9211) on responses.
     package var sendsCacheStatus = true
+    /// When a request gets an identifier. By default only from its client: an application that wants one for each
+    /// request mostly makes it itself.
+    package var requestID = RequestIDRule.pass
     /// `Proxy-Status` (RFC 9209) on responses sent in place of a failed upstream's.
     package var sendsProxyStatus = true
     /// The proxy's name where no setting gives another; also in `Cache-Status`, `Proxy-Status` and `CDN-Loop` if there

@@ -13,7 +13,7 @@ extension ReceivedHead {
         return buffer.copied()
     }
 
-    /// A 101 in the form that goes to the client, with the bytes that followed it.
+    /// A 101 in the form that goes to the client, without the bytes that followed it (`content`).
     package func upgrade() -> ByteBuffer {
         let buffer = ByteBuffer(capacity: 512)
         buffer.appendStatusLine(head.status, reason: fields.bytes.extracting(head.reason.range))
@@ -22,7 +22,6 @@ extension ReceivedHead {
         var upgrades = LineIterator(fields, .upgrade)
         while let upgrade = upgrades.next() { buffer.appendField("Upgrade", upgrade) }
         buffer.appendLineEnd()
-        if let content { buffer.append(content) }
         return buffer
     }
 }

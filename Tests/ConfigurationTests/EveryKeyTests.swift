@@ -43,8 +43,11 @@ import Upstream
           via: me
           x-forwarded: false
           odd-field-names: true
+          request-id: make
           cache-status: false
           proxy-status: false
+        request-headers: {set: {X-From: "a ${host}"}, add: {x-b: c}, remove: [x-d]}
+        response-headers: {set: {x-e: "${cache}"}, remove: [x-f, x-g]}
         coalescing:
           enabled: false
           max-waiters: 16
@@ -116,6 +119,8 @@ import Upstream
             allow: [10.0.0.0/8, unix]
             deny: [10.1.0.0/16]
             rate-limit: {rate: 20/m, burst: 40, key: {header: x-api-key}}
+            request-headers: {remove: [x-h]}
+            response-headers: {add: {x-i: "${target}"}}
             key:
               query: none
               sort-query: true
@@ -166,6 +171,12 @@ import Upstream
         all.proxy.forwarding.viaName = "me"
         all.proxy.forwarding.sendsXForwarded = false
         all.proxy.forwarding.sendsOddNames = true
+        all.proxy.forwarding.requestID = .make
+        all.proxy.requestFields.set = [line("X-From", "a ${host}")]
+        all.proxy.requestFields.add = [line("x-b", "c")]
+        all.proxy.requestFields.remove = ["x-d"]
+        all.proxy.responseFields.set = [line("x-e", "${cache}")]
+        all.proxy.responseFields.remove = ["x-f", "x-g"]
         all.proxy.forwarding.sendsCacheStatus = false
         all.proxy.forwarding.sendsProxyStatus = false
         all.proxy.coalescing.isEnabled = false
@@ -220,6 +231,11 @@ import Upstream
         return all
     }
 
+    private static func line(_ name: String, _ value: String) -> FieldChanges.Line {
+        guard let value = try? Template(value) else { preconditionFailure("a template of this test") }
+        return FieldChanges.Line(name, value)
+    }
+
     private static var shop: UpstreamSettings {
         var shop = UpstreamSettings(
             name: "shop", servers: [UpstreamServer(host: "a.example"), .unix(path: "/run/a.sock")])
@@ -266,6 +282,8 @@ import Upstream
         limit.burst = 40
         limit.field = "x-api-key"
         route.rateLimit = limit
+        route.requestFields.remove = ["x-h"]
+        route.responseFields.add = [line("x-i", "${target}")]
         route.key.query = .dropped
         route.key.sortsQuery = true
         route.key.fields = [ByteSlice("accept-language")]

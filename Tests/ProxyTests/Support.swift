@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Routing
 
 @testable import Proxy
 
@@ -15,6 +16,7 @@ extension Moment {
 extension Arrival {
     /// Of a request of some client.
     static func at(_ time: Moment) -> Arrival {
-        Arrival(time: time, clientAddress: ByteSlice("192.0.2.1"), isFromTrustedProxy: false)
+        Arrival(
+            time: time, peer: ByteSlice("192.0.2.1"), hasAddress: true, isFromTrustedProxy: false, madeID: .none)
     }
 }

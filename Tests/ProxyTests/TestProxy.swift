@@ -98,6 +98,8 @@ final class TestOrigin {
     private var answering: TestSocket?
     /// How many requests have come.
     private(set) var requestCount = 0
+    /// The head of the last one.
+    private(set) var lastRequest = ""
 
     init(on loop: EventLoop) throws {
         listener = try Listener(.ipv4(.loopback, port: 0), on: loop) { [unowned self] descriptor, _ in
@@ -107,6 +109,7 @@ final class TestOrigin {
             connection.onReadable = { [unowned self, unowned loop] connection in
                 guard case .bytes = connection.read(into: input) else { return connection.close() }
                 guard String(input.copied()).hasSuffix("\r\n\r\n") else { return }
+                lastRequest = String(input.copied())
                 input.removeAll()
                 requestCount += 1
                 asking.append(connection)
@@ -121,6 +124,13 @@ final class TestOrigin {
     /// Answers the request that has waited longest.
     func answer(_ body: String, _ fields: String = "Cache-Control: max-age=60") {
         begin(body, of: body.utf8.count, fields)
+        answering = nil
+    }
+
+    /// The same with 304, or another status without content.
+    func answer(status: String, _ fields: String) {
+        answering = asking.removeFirst()
+        goOn("HTTP/1.1 \(status)\r\n\(fields)\r\n\r\n")
         answering = nil
     }
 
@@ -208,6 +218,8 @@ final class TestClient: TransactionClient, TurnTaker {
         guard let end = received.firstRange(of: "\r\n\r\n") else { return "" }
         return received.prefix(12).suffix(3) + " " + received[end.upperBound...]
     }
+    /// The head of the response; empty while there is none.
+    var head: String { received.firstRange(of: "\r\n\r\n").map { String(received[..<$0.lowerBound]) } ?? "" }
     /// Whether its response is out, or it has left.
     var hasEnded: Bool { transaction == nil }
     var isWaiting: Bool { transaction?.state == .waiting }

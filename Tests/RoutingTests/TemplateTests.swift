@@ -10,9 +10,10 @@ import Testing
         _ text: String, _ request: String, client: String = "192.0.2.1", status: UInt16 = 200
     ) throws -> String {
         let (template, parsed, buffer) = (try Template(text), try ParsedHead(request), ByteBuffer(capacity: 16))
-        let (fields, address, id) = (parsed.fields, ByteSlice(client), ByteSlice("id-1"))
+        let (fields, address) = (parsed.fields, ByteSlice(client))
         let parts = RequestParts(
-            parsed.head, fields.view, .https, client: address.span, requestID: id.span, status: Status(status),
+            parsed.head, fields.view, .https, client: address.span, madeID: RequestID(10, 1 << 63),
+            status: Status(status),
             cache: "hit")
         template.write(parts, to: buffer)
         return String(buffer.span)
@@ -20,7 +21,8 @@ import Testing
 
     @Test(arguments: [
         ("https://${host}${target}", "https://a.example/b?c=d"), ("${path}|${query}", "/b|c=d"),
-        ("${scheme} ${client} ${request-id}", "https 192.0.2.1 id-1"), ("${status} ${cache}", "200 hit"),
+        ("${scheme} ${client} ${request-id}", "https 192.0.2.1 000000000000000a8000000000000000"),
+        ("${status} ${cache}", "200 hit"),
         ("constant", "constant"), ("$host $5 $$ {host} $", "$host $5 $$ {host} $"), ("a${host}", "aa.example"),
         ("$${host}}", "$a.example}"), ("", ""),
     ])
@@ -35,6 +37,15 @@ import Testing
     ])
     func `a target is one word of visible ASCII`(request: String, target: String) throws {
         #expect(try written("${target}", request) == target)
+    }
+
+    @Test(arguments: [
+        ("a-Z_0.9", true), (String(repeating: "x", count: 128), true), (String(repeating: "x", count: 129), false),
+        ("", false), ("a b", false), ("a\"b", false), ("é", false), ("a\nX-Request-Id: b", false),
+    ])
+    func `a client's identifier counts only in its syntax, and once`(id: String, counts: Bool) throws {
+        let made = "000000000000000a8000000000000000"
+        #expect(try written("${request-id}", "GET /\nX-Request-Id: \(id)") == (counts ? id : made))
     }
 
     @Test func `an address keeps its brackets, and bytes that a field may not have are encoded`() throws {

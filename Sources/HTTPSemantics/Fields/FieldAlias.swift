@@ -5,7 +5,7 @@ import Bytes
 /// request could pass such an origin a value that neither its key nor `Vary` covers.
 extension Span where Element == UInt8 {
     /// Whether the names differ at most in the case of letters and in the separators of words.
-    func isAlias(of name: Span<UInt8>) -> Bool {
+    public func isAlias(of name: Span<UInt8>) -> Bool {
         count == name.count && beginsLike(name)
     }
 

@@ -80,6 +80,7 @@ extension KnownField {
                 }
             case UInt8(ascii: "n"): (.contentType, "content-type")
             case UInt8(ascii: "o"): (.proxyStatus, "proxy-status")
+            case UInt8(ascii: "r"): (.xRequestID, "x-request-id")
             case UInt8(ascii: "x"): (.maxForwards, "max-forwards")
             default: (.other, "")
             }
@@ -200,6 +201,7 @@ extension KnownField {
         case .maxForwards: "Max-Forwards"
         case .retryAfter: "Retry-After"
         case .server: "Server"
+        case .xRequestID: "X-Request-Id"
         case .accept: "Accept"
         case .acceptEncoding: "Accept-Encoding"
         case .acceptLanguage: "Accept-Language"

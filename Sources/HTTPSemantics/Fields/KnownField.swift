@@ -20,7 +20,7 @@ public enum KnownField: UInt8, Sendable, CaseIterable, BitwiseCopyable {
     case authorization, proxyAuthorization, proxyAuthenticate, proxyAuthenticationInfo, setCookie, cookie
     // Path of the message
     case via, cdnLoop, forwarded, xForwardedFor, xForwardedProto, xForwardedHost, proxyStatus, maxForwards
-    case retryAfter, server
+    case retryAfter, server, xRequestID
     // Common nominees of `Vary`
     case accept, acceptEncoding, acceptLanguage, userAgent, referer, origin
 }

@@ -39,7 +39,7 @@ extension ByteBuffer {
     /// 9209 §2) may, as their definitions allow.
     private static func mayBeTrailer(_ name: Span<UInt8>, _ field: KnownField) -> Bool {
         switch field {
-        case .etag, .proxyStatus: true
+        case .etag, .proxyStatus, .xRequestID: true
         case .other: !name.isEqualIgnoringCase(to: "www-authenticate") && !KeyedForwarding.isClientClaim(name, field)
         default: false
         }

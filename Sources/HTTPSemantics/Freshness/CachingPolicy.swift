@@ -74,6 +74,8 @@ public struct CachingPolicy: Sendable, Equatable {
     /// Some proxies are trusted: fields that state the sender are forwarded from their requests, and dropped from all
     /// others.
     public var forwardsSenders = false
+    /// The request fields that rules of the operator write in place of the client's: see `FieldSight`.
+    public var writtenFields: [WrittenField] = []
     /// Fields that stand in the route's key, names in any case.
     public var keyedFields: [ByteSlice] = []
     /// Request fields are forwarded whose names hold other bytes than letters, digits and hyphens. Then a variant is

@@ -1,4 +1,4 @@
-import Bytes
+public import Bytes
 
 /// How an origin receives one request field. Keys and variants may depend on a field only as far as the origin receives
 /// it as sent. A field that it does not receive does not affect its response; and for a field with additions, clients
@@ -14,9 +14,23 @@ enum FieldSight {
 }
 
 extension CachingPolicy {
+    /// A request field that a rule of the operator writes.
+    public struct WrittenField: Sendable, Equatable {
+        /// In any case.
+        let name: ByteSlice
+        /// Whether it is the same for all requests with one key; otherwise it has something of the client, or of one
+        /// request.
+        let isSameForAll: Bool
+
+        public init(name: ByteSlice, isSameForAll: Bool) { (self.name, self.isSameForAll) = (name, isSameForAll) }
+    }
+
     /// How `RequestForwarding` forwards a request field.
     /// - Parameter name: in any case.
     func sight(of name: Span<UInt8>) -> FieldSight {
+        for written in writtenFields where written.name.span.isEqualIgnoringCase(to: name) {
+            return written.isSameForAll ? .sameForAll : .more
+        }
         let field = KnownField.recognise(name)
         switch field {
         // Written from the contents of the route's key, or for one connection only (RFC 9110 §7.6.1). `TE` and

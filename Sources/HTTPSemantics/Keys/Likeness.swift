@@ -50,7 +50,7 @@ extension CachingPolicy {
     private static let indifferent: FieldSet = [
         FieldSet(.host) | .connection | .keepAlive | .proxyConnection | .http2Settings | .te | .trailer | .upgrade,
         FieldSet(.contentLength) | .transferEncoding | .expect | .age | .date,
-        FieldSet(.via) | .cdnLoop | .forwarded | .xForwardedFor | .userAgent | .referer,
+        FieldSet(.via) | .cdnLoop | .forwarded | .xForwardedFor | .xRequestID | .userAgent | .referer,
         FieldSet(.cacheControl) | .pragma | .authorization | .acceptEncoding,
         FieldSet(.range) | .ifRange | .ifMatch | .ifNoneMatch | .ifModifiedSince | .ifUnmodifiedSince,
     ]
@@ -80,7 +80,7 @@ extension CachingPolicy {
     private static let indifferentExtensions: [StaticString] = [
         "x-amz-cf-id", "x-amzn-trace-id", "x-arr-log-id", "x-azure-ref", "x-azure-socketip", "x-client-trace-id",
         "x-cloud-trace-context", "x-correlation-id", "x-forwarded-server", "x-moz", "x-nf-request-id", "x-purpose",
-        "x-queue-start", "x-request-id", "x-request-start", "x-span-id", "x-timer", "x-trace-id", "x-unique-id",
+        "x-queue-start", "x-request-start", "x-span-id", "x-timer", "x-trace-id", "x-unique-id",
         "x-varnish", "x-vercel-id",
     ]
 

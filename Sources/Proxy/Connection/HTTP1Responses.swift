@@ -46,8 +46,8 @@ class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
     /// Begins the transaction that answers the current request.
     final func answer(_ request: consuming ClientRequest) {
         let arrival = Arrival(
-            time: context.moment, clientAddress: peer.port == nil ? .empty : peerText,
-            isFromTrustedProxy: isTrustedProxy)
+            time: context.moment, peer: peerText, hasAddress: peer.port != nil, isFromTrustedProxy: isTrustedProxy,
+            madeID: request.needsID ? context.requestIDs.next() : .none)
         let new = Transaction(request, arrival, client: self, in: context, latestGroup: clients.latestGroup)
         transaction = new
         new.begin()

@@ -63,6 +63,7 @@ final class HitPath {
     private let recorder: Recorder
     /// For what hits on routes with rules need beside the above.
     private let context: LoopContext
+    private let requestIDs: RequestIDs
 
     /// - Parameter output: of the batch.
     init(in context: LoopContext, output: ByteBuffer) {
@@ -78,6 +79,7 @@ final class HitPath {
         self.output = output
         recorder = context.recorder
         self.context = context
+        requestIDs = context.requestIDs
     }
 
     /// Answers the request at the front of the client's buffer if it is a plain hit.
@@ -162,8 +164,10 @@ final class HitPath {
             let answer = Answer(hit: found, length: length, for: fields, maxRanges: maxRanges)
         else { return nil }
         answer.response.noteUse()
+        let start = output.count
         answer.writeHead(
             ofHitAt: age, timeToLive: ttl, to: output, persists: sending.persists, forwarding: forwarding)
+        if let rules { apply(rules, toHeadFrom: start, answer.status, head, fields, of: client) }
         let (status, part) = (answer.status, answer.hitPart)
         // A small body is copied behind the head: one vector less for the kernel.
         let isInOutput = answer.response.appendPacked(part, to: output)
@@ -177,6 +181,21 @@ final class HitPath {
                 bodyBytes: UInt64(part.count), isProxied: client.isTrustedProxy),
             of: head, fields, on: route, client: client.peerText)
         return .pending
+    }
+
+    /// Applies `response-headers` to the head of a hit, which is at the end of the output.
+    @inline(never)
+    private func apply(
+        _ rules: RouteRules, toHeadFrom start: Int, _ status: Status, _ head: RequestHead, _ fields: FieldView,
+        of client: ClientTransport
+    ) {
+        guard let rules = rules.responseFields else { return }
+        let (isTrusted, peer) = (client.isTrustedProxy, client.peerText)
+        let parts = RequestParts(
+            head, fields, ClientScheme(of: fields, isFromTrustedProxy: isTrusted && trustsProxies),
+            client: loopSettings.client(peer.span, isTrusted: isTrusted, in: fields),
+            madeID: rules.usesRequestID ? requestIDs.next() : .none, status: status, cache: Verdict.hit.name)
+        rules.apply(toHeadFrom: start, in: output, parts, omitting: .omitted(from: status))
     }
 
     /// Whether the response at the end of the output may wait. If the connection does not persist, it is written at

@@ -229,6 +229,14 @@ struct Answer: Sendable {
 
     // MARK: - The head
 
+    /// The fields that this answer states of its own content, and no rule of the operator may state otherwise.
+    var ownFields: FieldSet {
+        switch content {
+        case .parts: FieldSet(.contentType)
+        case .none, .whole, .part, .notModified: []
+        }
+    }
+
     /// Writes status line, fields and the empty line.
     func writeHead(
         to buffer: ByteBuffer, provenance: Provenance, at now: Moment, persists: Bool, version: HTTPVersion,

@@ -134,7 +134,8 @@ struct ArrivingBody {
         body.complete(
             trailers: trailers.flatMap {
                 StoredFields.trailers($0, of: head.view, facts: response.facts, policy: request.route.policy)
-            })
+            }
+            .flatMap { request.route.kept(trailers: $0) })
         return true
     }
 

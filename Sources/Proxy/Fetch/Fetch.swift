@@ -45,7 +45,7 @@ final class Fetch: DeadlineTarget {
 
     let plan: FetchPlan
     /// The arrival of the request that led.
-    private let arrival: Arrival
+    let arrival: Arrival
     /// Set until the leader leaves or the fetch ends. Not weak: that would make every reference to the leader slow.
     var leader: (any FetchLeader)?
     /// The requests of this loop that wait for the result; the leader is one of them.

@@ -45,15 +45,22 @@ struct FetchRequestWriter {
         if !awaitsContinue { dropping.insert(.expect) }
         let maxForwards = request.maxForwards
         if maxForwards != nil { dropping.insert(.maxForwards) }
+        if !arrival.madeID.isNone { dropping.insert(.xRequestID) }
         head.removeAll()
-        let (fields, key) = (request.fields, request.sentKey)
+        let (fields, key, address) = (request.fields, request.sentKey, arrival.clientAddress)
         removesFields = settings.requestForwarding.write(
             request.head, fields.view, Self.changes(of: plan, from: arrival, dropping: dropping), host: key.authority,
-            clientAddress: arrival.clientAddress.span, scheme: request.scheme.name, to: head)
+            clientAddress: address.span, scheme: request.scheme.name, to: head)
         if !plan.isPass { writeConditions(of: plan, to: head) }
         settings.loopDetection.writeLoop(to: head)
         if let maxForwards { head.appendField("Max-Forwards", UInt64(maxForwards - 1)) }
+        if !arrival.madeID.isNone {
+            head.appendName("X-Request-Id")
+            head.append(arrival.madeID)
+            head.appendLineEnd()
+        }
         head.appendLineEnd()
+        if let rules = request.route.requestFields { Self.apply(rules, to: head, of: request, arrival, settings) }
         return UpstreamRequest(
             method: plan.method, head: head.copied(), content: UpstreamRequest.Content(request.head.framing),
             asksForUpgrade: plan.asksForUpgrade,
@@ -84,6 +91,19 @@ struct FetchRequestWriter {
                 scheme: request.scheme.name)
             return reason.map { RemovedField(fields.bytes[fields.lines[index].name.range], $0) }
         }
+    }
+
+    /// Applies `request-headers`, to all other fields that the origin gets.
+    @inline(never) // Kept out of the code of requests without rules.
+    private static func apply(
+        _ rules: FieldRules, to head: ByteBuffer, of request: ClientRequest, _ arrival: Arrival,
+        _ settings: LoopSettings
+    ) {
+        let (fields, peer) = (request.fields, arrival.peer)
+        let client = settings.client(peer.span, isTrusted: arrival.isFromTrustedProxy, in: fields.view)
+        let parts = RequestParts(
+            request.head, fields.view, request.scheme, client: client, madeID: arrival.madeID)
+        rules.apply(toHeadFrom: 0, in: head, parts)
     }
 
     @inline(never) // Kept out of the code of a pass.

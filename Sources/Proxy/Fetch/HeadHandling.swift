@@ -341,6 +341,7 @@ struct HeadHandling {
             StoredFields.append(
                 head.fields, facts: facts, policy: policy, dropping: Self.writtenAnew, isForLeader: isForLeader,
                 to: lines)
+            request.route.storedFields?.apply(toLinesFrom: 0, in: lines, of: head.head.status)
             return StoredResponse(
                 packing: lines.span, body: content, under: key.span, facts: facts, variant: variant, groups: groups)
         }
@@ -352,8 +353,9 @@ struct HeadHandling {
     private func keptHead(
         _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, isForLeader: Bool
     ) -> HeadBlock {
-        StoredFields.head(
+        let kept = StoredFields.head(
             keeping: head.fields, facts: facts, policy: policy, dropping: Self.writtenAnew, isForLeader: isForLeader)
+        return request.route.kept(kept, of: head.head.status)
     }
 
     /// Dropped from the stored head, since the length is written with each response.

@@ -53,13 +53,16 @@ struct PartialResponse {
         base = stored.flatMap { Self.belongs(part, fields, update, to: $0, for: request) ? $0 : nil }
         // §3.4: the new fields take the place of the stored ones.
         let updated =
-            base.map { Freshening.head($0.head, updatedWith: fields, facts: update, policy: policy) }
-            ?? Self.head(fields, update, policy, isForLeader: false)
+            base.map {
+                request.route.kept(
+                    Freshening.head($0.head, updatedWith: fields, facts: update, policy: policy), updatedBy: fields)
+            } ?? Self.head(fields, update, request.route, isForLeader: false)
         let forLeader =
             if let base {
                 Freshening.headForLeader(base.head, base.facts, updatedWith: fields, facts: update)
+                    .map { request.route.kept($0, updatedBy: fields) }
             } else {
-                update.contains(.excludesFields) ? Self.head(fields, update, policy, isForLeader: true) : nil
+                update.contains(.excludesFields) ? Self.head(fields, update, request.route, isForLeader: true) : nil
             }
         let told = forLeader ?? updated
         facts =
@@ -133,10 +136,11 @@ struct PartialResponse {
     }
 
     private static func head(
-        _ fields: FieldView, _ facts: ResponseFacts, _ policy: CachingPolicy, isForLeader: Bool
+        _ fields: FieldView, _ facts: ResponseFacts, _ route: Route, isForLeader: Bool
     ) -> HeadBlock {
-        StoredFields.head(
-            keeping: fields, facts: facts, policy: policy,
+        let head = StoredFields.head(
+            keeping: fields, facts: facts, policy: route.policy,
             dropping: StoredFields.ofContent.union(FieldSet(.contentLength)), isForLeader: isForLeader)
+        return route.kept(head, of: facts.status)
     }
 }

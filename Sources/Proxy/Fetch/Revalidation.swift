@@ -51,7 +51,8 @@ struct Revalidation {
                 expired.expire(at: facts.responseTime)
                 recorder.count(restate(stored, expired))
             case .update:
-                let newHead = Freshening.head(old, updatedWith: fields, facts: facts, policy: policy)
+                let newHead = request.route.kept(
+                    Freshening.head(old, updatedWith: fields, facts: facts, policy: policy), updatedBy: fields)
                 let new = updated(stored, under: newHead, by: fields, at: facts.responseTime)
                 let rule = request.varyRule(newHead.view, new.facts)
                 guard rule == stored.varyRule || new.facts.isForSession(of: request) else {
@@ -99,13 +100,15 @@ struct Revalidation {
         var freshened: Freshened?
         for index in selection.selected {
             let old = candidates[index]
-            let newHead = Freshening.head(old.head, updatedWith: fields, facts: notModified, policy: policy)
+            let newHead = request.route.kept(
+                Freshening.head(old.head, updatedWith: fields, facts: notModified, policy: policy), updatedBy: fields)
             let renewed = updated(old, under: newHead, by: fields, at: responseTime)
             let rule = request.varyRule(newHead.view, renewed.facts)
             // If `Vary` changed, the 304 confirms the response for this request only (§4.3.4); whether the response
             // suits earlier requests is unknown.
             var new = rule == old.varyRule ? renewed : renewed.with(request.variant(under: rule))
             var leaderHead = Freshening.headForLeader(old.head, old.facts, updatedWith: fields, facts: notModified)
+                .map { request.route.kept($0, updatedBy: fields) }
             let freshensSharedResponse = isForOthers || (rule == old.varyRule && mayStay(renewed.facts))
             if !isForOthers, freshensSharedResponse {
                 new = confirmed(old, by: fields, notModified)

@@ -29,6 +29,7 @@ final class LoopContext {
     /// them.
     let scratch = ByteBuffer(capacity: 32 << 10)
     let gatherList = GatherList()
+    let requestIDs = RequestIDs()
 
     private(set) var loopSettings: LoopSettings
 

@@ -155,6 +155,18 @@ final class ClientRequest: Sendable {
     }
     var hasAuthorization: Bool { fields.present.contains(.authorization) }
 
+    /// Whether an identifier must be made for the request: its client gave none that is valid. One bit test, and nearly
+    /// always false.
+    @inline(__always)
+    var needsID: Bool {
+        (route.makesRequestID || fields.present.contains(.xRequestID)) && hasNoID
+    }
+
+    private var hasNoID: Bool {
+        let fields = fields
+        return fields.view.requestID == nil
+    }
+
     /// The facts about the request that the cache rules use.
     /// - Parameters:
     ///   - method: the method that the origin was sent, or that the stored response answers.
@@ -170,11 +182,18 @@ final class ClientRequest: Sendable {
 struct Arrival: Sendable {
     /// When the request's head was complete.
     let time: Moment
-    /// The client's IP address as text, without the port, for `X-Forwarded-For`; empty if the client used a Unix
-    /// socket.
-    let clientAddress: ByteSlice
+    /// The client's address as text, without the port. The path of a Unix socket may be any bytes.
+    let peer: ByteSlice
+    /// Whether that is an IP address.
+    let hasAddress: Bool
     /// Whether the client is a proxy whose statements about its own client are trusted.
     let isFromTrustedProxy: Bool
+    /// The identifier that was made for the request, in place of one that the client did not give, or that is not
+    /// valid; `none` if it needs none.
+    let madeID: RequestID
+
+    /// The client's IP address for `X-Forwarded-For`; empty if the client used a Unix socket.
+    var clientAddress: ByteSlice { hasAddress ? peer : .empty }
 }
 
 extension ClientRequest {

@@ -138,6 +138,8 @@ final class RequestContent {
 
     /// Ends the content. Like `receive`, this may answer the request.
     func end(trailers: ByteSlice?) {
+        let rules = transaction.request.route.requestFields
+        let trailers = rules.map { rules in trailers.flatMap { rules.remaining(of: $0) } } ?? trailers
         if let fetch = transaction.unsharedFetch, fetch.hasBegun {
             fetch.exchange?.endContent(trailers: trailers)
         } else if isAhead || transaction.unsharedFetch != nil {

@@ -35,7 +35,9 @@ extension Transaction {
 
     /// The traits in which the answer can differ from those of other joined requests; `nil` if it can differ in more.
     private func traitsOfAnswer(with fetched: FetchedResponse, persists: Bool) -> SharedAnswer.Traits? {
-        guard request.method == .get, !leads, request.fields.present.isDisjoint(with: .changingAnswer) else {
+        guard request.method == .get, !leads, request.fields.present.isDisjoint(with: .changingAnswer),
+            request.route.rules?.responseFields == nil
+        else {
             return nil
         }
         let (now, facts) = (context.moment, fetched.response.facts)
@@ -65,6 +67,11 @@ extension Transaction {
             answer.writeHead(
                 to: head, provenance: provenance, at: context.moment, persists: persists,
                 version: request.head.version, forwarding: context.loopSettings.responseForwarding)
+            if request.route.rules != nil {
+                context.applyRules(
+                    in: head, status: answer.status, provenance.verdict, for: request, from: arrival,
+                    omitting: answer.ownFields)
+            }
             guard let fetched, let traits else { return }
             fetched.sharedAnswer = SharedAnswer(
                 traits: traits, provenance: provenance, answer: answer, head: head.copied())
@@ -95,6 +102,8 @@ extension Transaction {
         let content = context.write(
             answer, to: request.method, request.head.version, provenance, upstream: upstream,
             persists: client.settlePersistence(), into: head)
+        context.applyRules(
+            in: head, status: answer.status, provenance.verdict, for: request, from: arrival, isMadeHere: true)
         client.send(head, content, .sized, passesTrailers: false)
     }
 

@@ -50,6 +50,10 @@ extension Step {
 
     /// A whole response with `Content-Length`.
     static func answer(_ status: Int, _ fields: String..., body: String = "") -> Step {
+        answer(status, fields, body: body)
+    }
+
+    static func answer(_ status: Int, _ fields: [String], body: String = "") -> Step {
         let length = status == 304 || status == 204 ? [] : ["Content-Length: \(body.utf8.count)"]
         return .several([.head(status, fields + length), .payload(Array(body.utf8))])
     }

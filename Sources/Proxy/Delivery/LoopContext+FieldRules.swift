@@ -1,0 +1,53 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Routing
+import Telemetry
+
+/// The last step of `response-headers`, when the head of a response is complete: at the end of a buffer, with its empty
+/// line.
+extension LoopContext {
+    /// Applies the rules that are written per response, to a response for a request that has its route.
+    /// - Parameters:
+    ///   - start: where the head begins in `buffer`.
+    ///   - isMadeHere: whether the response is not an origin's: then no rule has been applied to it before.
+    @inline(never) // Kept out of the code of responses without rules.
+    func applyRules(
+        toHeadFrom start: Int = 0, in buffer: ByteBuffer, status: Status, _ verdict: Verdict,
+        for request: ClientRequest,
+        from arrival: Arrival, isMadeHere: Bool = false, omitting omitted: FieldSet = []
+    ) {
+        let (fields, peer) = (request.fields, arrival.peer)
+        let client = loopSettings.client(peer.span, isTrusted: arrival.isFromTrustedProxy, in: fields.view)
+        let parts = RequestParts(
+            request.head, fields.view, request.scheme, client: client, madeID: arrival.madeID, status: status,
+            cache: verdict.name)
+        if isMadeHere { request.route.storedFields?.applyConstants(toHeadFrom: start, in: buffer, status: status) }
+        request.route.rules?.responseFields?.apply(
+            toHeadFrom: start, in: buffer, parts, omitting: omitted.union(.omitted(from: status)))
+    }
+
+    /// Applies all rules to a response made here for a request that never became a `ClientRequest`.
+    /// - Parameters:
+    ///   - route: `nil`: only those of the top apply that need no request.
+    ///   - head: the request's head; `nil` if it is malformed or incomplete.
+    ///   - peer: the client's address as text.
+    func applyRules(
+        toOwnHeadIn buffer: ByteBuffer, status: Status, _ verdict: Verdict, on route: Route?, to head: RequestHead?,
+        _ fields: HeadBlock?, peer: ByteSlice, isFromTrustedProxy: Bool
+    ) {
+        guard let route, let head, let fields else {
+            loopSettings.unroutedFields?.applyConstants(toHeadFrom: 0, in: buffer, status: status)
+            return
+        }
+        route.storedFields?.applyConstants(toHeadFrom: 0, in: buffer, status: status)
+        guard let rules = route.rules?.responseFields else { return }
+        let isTrusted = isFromTrustedProxy && loopSettings.trustsProxies
+        let view = fields.view
+        let parts = RequestParts(
+            head, view, ClientScheme(of: view, isFromTrustedProxy: isTrusted),
+            client: loopSettings.client(peer.span, isTrusted: isFromTrustedProxy, in: view),
+            madeID: rules.usesRequestID ? requestIDs.next() : .none, status: status, cache: verdict.name)
+        rules.apply(toHeadFrom: 0, in: buffer, parts)
+    }
+}
