@@ -48,6 +48,8 @@ package enum Configuration {
         }
         reader.checkUpstreams(of: settings, in: document.root)
         reader.checkRoutes(of: settings, in: document.root)
+        reader.checkLifetimes(of: settings, in: document.root)
+        reader.checkStrippedCookies(of: settings, in: document.root)
         reader.checkUse(of: settings, in: document.root)
         reader.checkListeners(of: settings, in: document.root)
         reader.checkServers(of: settings, in: document.root)

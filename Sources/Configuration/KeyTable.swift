@@ -209,6 +209,32 @@ enum KeyTable {
             is 0s if omitted; 302 and 307 have a lifetime only if they are named, or say `public`. It may be less than a second.
             """),
         Key(
+            "ttl", \.proxy.caching.policy.fixedLifetimes, .fixedLifetimes,
+            """
+            Lifetime of a response from its arrival, whatever it says itself: in place of its own lifetime, of no-cache \
+            and of what forbids serving it stale (must-revalidate, proxy-revalidate, s-maxage). Never in place of \
+            private, no-store, or the rules for Set-Cookie and Authorization. A bare 10m is for the statuses of \
+            default-ttl; others, such as 302 or 500, must be named. Clients see the response's own fields. Use it only \
+            for routes whose responses are the same for everybody.
+            """),
+        Key(
+            "min-ttl", \.proxy.caching.policy.minLifetime, .secondsUpToAYear,
+            """
+            Shortest time for which a response that states a lifetime is fresh after it arrived; also max-age=0, unless \
+            it says no-cache. For the statuses of default-ttl only.
+            """),
+        Key(
+            "max-ttl", \.proxy.caching.policy.maxLifetime, .secondsUpToAYear,
+            "Longest time for which a response is fresh after it arrived, unless `ttl` says how long."),
+        Key(
+            "strip-cookies", \.proxy.caching.strippedCookies,
+            .list(of: .cookiePattern, atMost: KeyPolicy.mostNames),
+            """
+            Cookies that are taken out of requests before anything looks at them, such as those of analytics: neither \
+            the key nor pass-cookies nor the upstream sees them. _ga_* is all names with that prefix; "*" is every \
+            cookie. Names are compared byte for byte; at most 64.
+            """),
+        Key(
             "pass-cookies", \.proxy.caching.passCookies, .list(of: .cookiePattern),
             """
             Cookies, such as session cookies, that make a request bypass the cache: the upstream answers it, and \

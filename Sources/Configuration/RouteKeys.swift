@@ -27,6 +27,15 @@ enum RouteKeys {
             "default-ttl", \.defaultLifetimes, .optional(.lifetimes, "default"),
             "How long a response is fresh that gives neither a lifetime nor Last-Modified; also by status."),
         Key(
+            "ttl", \.fixedLifetimes, .optional(.fixedLifetimes, "default"),
+            "How long a response is fresh, whatever it says itself (see caching.ttl); also by status, or none."),
+        Key(
+            "min-ttl", \.minLifetime, .optional(.secondsUpToAYear, "default"),
+            "The shortest time for which a response is fresh that states a lifetime."),
+        Key(
+            "max-ttl", \.maxLifetime, .optional(.secondsUpToAYear, "default"),
+            "The longest time for which a response is fresh, unless `ttl` says how long."),
+        Key(
             "set-cookie", \.setCookie, .optional(.word, "default"),
             "Whether a response with Set-Cookie may be stored and shared."),
         Key(
@@ -41,6 +50,10 @@ enum RouteKeys {
         Key(
             "share-across-cookies", \.sharesAcrossCookies, .optional(.flag, "default"),
             "Whether a response without a lifetime goes to all who wait for it, whatever fields they sent."),
+        Key(
+            "strip-cookies", \.strippedCookies,
+            .optional(.list(of: .cookiePattern, atMost: KeyPolicy.mostNames), "default"),
+            "Cookies that are taken out of requests; neither the key nor the upstream sees them."),
         Key(
             "pass-cookies", \.passCookies, .optional(.list(of: .cookiePattern), "default"),
             "Cookies with which a request goes past the cache."),
@@ -88,6 +101,14 @@ enum RouteKeys {
                 Key(
                     "cookies", \.key.cookies, .list(of: .cookieName, atMost: KeyPolicy.mostNames),
                     "Cookies whose values belong to the key; if a name occurs more than once, all of its values."),
+                Key(
+                    "language", \.languages, .list(of: .languageTag, atMost: KeyPolicy.mostNames),
+                    """
+                    The site's languages. A request's Accept-Language becomes the best of them, by the look-up of RFC \
+                    4647 with the client's weights (de-AT finds de), and is removed where none fits; the upstream and \
+                    its Vary see only that. `headers: [accept-language]` also puts it into the key of an upstream \
+                    without Vary.
+                    """),
             ]),
     ]
 
@@ -117,11 +138,15 @@ enum RouteKeys {
         "    cache: false                        # default: as caching.enabled; alone, clients still share (see above)",
         "    coalesce: false                     # default: as coalescing.enabled",
         "    default-ttl: {200: 10m, 404: 1m}    # default: as caching.default-ttl",
+        "    ttl: {200: 10m, 500: 1s}            # default: as caching.ttl; in place of what the response says",
+        "    min-ttl: 10s                        # default: as caching.min-ttl",
+        "    max-ttl: 1h                         # default: as caching.max-ttl",
         "    set-cookie: never                   # default: as caching.set-cookie",
         "    stale-while-revalidate: 1m          # default: as caching.stale-while-revalidate",
         "    stale-if-error: 1h                  # default: as caching.stale-if-error",
         "    stale-if-unreachable: 0s            # default: as caching.stale-if-unreachable",
         "    share-across-cookies: true          # default: as coalescing.share-across-cookies",
+        "    strip-cookies: [_ga, _ga_*]         # default: as caching.strip-cookies",
         "    pass-cookies: [sessionid]           # default: as caching.pass-cookies",
         "    range-misses: part                  # default: as caching.range-misses",
         "    request-directives: ignore          # default: as caching.request-directives",
@@ -134,5 +159,6 @@ enum RouteKeys {
         "      sort-query: true                  # default: false",
         "      headers: [accept-language]        # default: []; at most 64",
         "      cookies: [theme]                  # default: []; at most 64",
+        "      language: [en, de, pt-BR]         # default: [], which is as sent; at most 64",
     ]
 }

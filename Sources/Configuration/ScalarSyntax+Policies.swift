@@ -6,6 +6,25 @@ extension ScalarSyntax where Value == ByteSlice {
     static var cookieName: Self { bytes(of: .cookieName) }
     static var fieldName: Self { bytes(of: .fieldName) }
 
+    /// The tag of a language that a look-up may find (RFC 4647 §3.4): subtags of letters and digits, of which the last
+    /// is no single one.
+    static var languageTag: Self {
+        ScalarSyntax("the tag of a language such as `en` or `pt-BR`", write: { String($0) }) { text in
+            if text == "*" { return .refused("`*` is no language; name each, or leave the key out") }
+            let subtags = text.split(separator: "-", omittingEmptySubsequences: false)
+            let isTag = subtags.allSatisfy { subtag in
+                (1...8).contains(subtag.utf8.count)
+                    && subtag.utf8.allSatisfy {
+                        (UInt8(ascii: "0")...UInt8(ascii: "9")).contains($0)
+                            || (UInt8(ascii: "a")...UInt8(ascii: "z")).contains($0 | 0x20)
+                    }
+            }
+            guard isTag, subtags.first?.utf8.count ?? 0 > 1, subtags.last?.utf8.count ?? 0 > 1, text.utf8.count <= 35
+            else { return .malformed }
+            return .value(ByteSlice(text))
+        }
+    }
+
     fileprivate static func bytes(of text: ScalarSyntax<String>) -> Self {
         text.mapped(to: { ByteSlice($0) }, from: { String($0) })
     }

@@ -273,24 +273,51 @@ extension ValueSyntax<String?> {
     }
 }
 
-extension ValueSyntax<DefaultLifetimes> {
-    /// One lifetime for all responses, or lifetimes by status: `{200: 10m, 404: 1m, other: 0s}`.
+extension ValueSyntax<StatusLifetimes> {
+    private static var duration: ScalarSyntax<Duration> { .lifetime }
+
+    /// One lifetime for all responses that state none, or lifetimes by status: `{200: 10m, 404: 1m, other: 0s}`.
     static var lifetimes: Self {
-        let (scalar, others) = (ScalarSyntax<Duration>.lifetime, "other")
-        let single = ValueSyntax<Duration>(scalar)
+        byStatus(
+            example: "{200: 10m, 404: 1m, other: 0s}", unnamed: .zero, refusal: refusalOfDefault,
+            write: { text(of: $0, other: $0.other ?? .zero) })
+    }
+
+    /// One lifetime for all responses in place of their own, or lifetimes by status: `{200: 10m, 500: 1s}`; or `none`.
+    static var fixedLifetimes: Self {
+        let syntax = byStatus(
+            example: "{200: 10m, 500: 1s}; or none", unnamed: nil, refusal: refusalOfReplacement,
+            write: { $0.isEmpty ? "none" : text(of: $0, other: $0.other) })
         return ValueSyntax(
-            range: scalar.range.map { "\($0); also by status, as {200: 10m, 404: 1m, other: 0s}" },
-            write: { lifetimes in
-                let other = scalar.write(lifetimes.other)
-                let named = lifetimes.named.map { "\($0.status.code): \(scalar.write($0.duration))" }
-                return [named.isEmpty ? other : "{\((named + ["\(others): \(other)"]).joined(separator: ", "))}"]
-            },
-            parse: { text throws(ValueMistake) in DefaultLifetimes(other: try scalar.value(of: text)) }
+            range: syntax.range, write: syntax.write,
+            parse: { text throws(ValueMistake) in
+                if text == "none" { return StatusLifetimes() }
+                return StatusLifetimes(other: try duration.value(of: text))
+            }
+        ) { node, name, reader in
+            if node.string == "none" { return StatusLifetimes() }
+            return syntax.read(node, name, &reader)
+        }
+    }
+
+    /// - Parameters:
+    ///   - unnamed: the lifetime of other statuses where a map has none for them.
+    ///   - refusal: why a status may not be named, and what to do; `nil` for one that may.
+    private static func byStatus(
+        example: String, unnamed: Duration?, refusal: @escaping @Sendable (Status) -> String?,
+        write: @escaping @Sendable (StatusLifetimes) -> String
+    ) -> Self {
+        let others = "other"
+        let single = ValueSyntax<Duration>(duration)
+        return ValueSyntax(
+            range: duration.range.map { "\($0); also by status, as \(example)" },
+            write: { [write($0)] },
+            parse: { text throws(ValueMistake) in StatusLifetimes(other: try duration.value(of: text)) }
         ) { node, name, reader in
             guard case .mapping(let mapping) = node else {
-                return single.read(node, name, &reader).map { DefaultLifetimes(other: $0) }
+                return single.read(node, name, &reader).map { StatusLifetimes(other: $0) }
             }
-            var lifetimes = DefaultLifetimes()
+            var lifetimes = StatusLifetimes(other: unnamed)
             if mapping.pairs.isEmpty {
                 reader.note(node.position, "`\(name)` is empty; give a duration, or one for a status")
             }
@@ -298,18 +325,26 @@ extension ValueSyntax<DefaultLifetimes> {
                 let duration = single.read(entry.value, entry.name, &reader) ?? .zero
                 if entry.name == others {
                     lifetimes.other = duration
-                } else if let status = status(entry.name, of: name, at: entry.position, &reader) {
-                    lifetimes.named.append(DefaultLifetimes.Lifetime(status, duration))
+                } else if let status = status(entry.name, of: name, at: entry.position, refusal, &reader) {
+                    lifetimes.named.append(StatusLifetimes.Lifetime(status, duration))
                 }
             }
             return lifetimes
         }
     }
 
-    /// Reads a status of `lifetimes`.
-    private static func status(_ text: String, of name: String, at position: Position, _ reader: inout Reader)
-        -> Status?
-    {
+    private static func text(of lifetimes: StatusLifetimes, other: Duration?) -> String {
+        let rest = other.map { duration.write($0) }
+        if lifetimes.named.isEmpty, let rest { return rest }
+        let named = lifetimes.named.map { "\($0.status.code): \(duration.write($0.duration))" }
+        return "{\((named + (rest.map { ["other: \($0)"] } ?? [])).joined(separator: ", "))}"
+    }
+
+    /// Reads a status of a map.
+    private static func status(
+        _ text: String, of name: String, at position: Position, _ refusal: (Status) -> String?,
+        _ reader: inout Reader
+    ) -> Status? {
         guard isDigits(text), text.utf8.count == 3, let code = UInt16(text), code >= 100 else {
             reader.note(
                 position,
@@ -318,18 +353,27 @@ extension ValueSyntax<DefaultLifetimes> {
             return nil
         }
         let status = Status(code)
-        if status == .partialContent {
-            reader.note(position, "`\(name)` has 206, which is a part of a 200 response; use 200")
-        } else if status.concernsRequest {
-            reader.note(
-                position, "`\(name)` has \(code), which is about one request and answers no other one; remove it")
-        } else if !DefaultLifetimes.mayHave(status) {
-            reader.note(
-                position,
-                "`\(name)` has \(code), which is stored only if the response itself states a lifetime (RFC 9111 section 3); "
-                    + "remove it, or have the upstream send Cache-Control")
-        }
+        if let refusal = refusal(status) { reader.note(position, "`\(name)` has \(code), which \(refusal)") }
         return status
+    }
+
+    private static var isPart: String { "is a part of a 200 response; use 200" }
+    private static var isForOneRequest: String { "is about one request and answers no other one; remove it" }
+
+    @Sendable private static func refusalOfDefault(_ status: Status) -> String? {
+        if status == .partialContent { return isPart }
+        if status.concernsRequest { return isForOneRequest }
+        if StatusLifetimes.mayHave(status) { return nil }
+        return "is stored only if the response itself states a lifetime (RFC 9111 section 3); "
+            + "remove it, or have the upstream send Cache-Control"
+    }
+
+    @Sendable private static func refusalOfReplacement(_ status: Status) -> String? {
+        if status == .partialContent { return isPart }
+        if StatusLifetimes.mayReplace(status) { return nil }
+        return status == .notModified
+            ? "only confirms a stored response; use the status of that one, such as 200"
+            : status.isInformational ? "is no final response; remove it" : isForOneRequest
     }
 }
 

@@ -65,7 +65,7 @@ public final class Route: Sendable {
         makesRequestID =
             proxy.forwarding.requestID == .make || fields.requests?.usesRequestID == true
             || fields.sent?.usesRequestID == true
-        rules = RouteRules(access: AccessRules(settings), responseFields: fields.sent)
+        rules = RouteRules(settings, proxy, responseFields: fields.sent)
         hasPlainHits = isCached && rules == nil
         isCoalesced = settings.isCoalesced ?? proxy.coalescing.isEnabled
         var policy = CachingPolicy(for: settings, proxy)
@@ -150,6 +150,9 @@ extension CachingPolicy {
     fileprivate init(for route: RouteSettings, _ proxy: ProxySettings) {
         self = proxy.caching.policy
         if let lifetimes = route.defaultLifetimes { defaultLifetimes = lifetimes }
+        if let lifetimes = route.fixedLifetimes { fixedLifetimes = lifetimes }
+        if let time = route.minLifetime { minLifetime = time }
+        if let time = route.maxLifetime { maxLifetime = time }
         if let rule = route.setCookie { setCookie = rule }
         if let time = route.staleWhileRevalidate { staleWhileRevalidate = time }
         if let time = route.staleIfError { staleIfError = time }

@@ -1,3 +1,5 @@
+public import HTTPSemantics
+
 /// The rules of a route for its requests and responses that a plain hit must obey too. Most routes have none, and then
 /// no such object (`Route.rules`): a plain hit on them tests nothing for it. Immutable.
 public final class RouteRules: Sendable {
@@ -5,11 +7,15 @@ public final class RouteRules: Sendable {
     public let access: AccessRules?
     /// The rules for response fields that are written per response; `nil`: none.
     public let responseFields: FieldRules?
+    /// What is taken out of requests before the key is made; `nil`: nothing.
+    public let normalization: RequestNormalization?
 
     /// - Returns: `nil` if neither the route nor the top of the configuration has such a rule.
-    init?(access: AccessRules?, responseFields: FieldRules?) {
-        if access == nil, responseFields == nil { return nil }
-        self.access = access
+    init?(_ route: RouteSettings, _ proxy: ProxySettings, responseFields: FieldRules?) {
+        access = AccessRules(route)
         self.responseFields = responseFields
+        normalization = RequestNormalization(
+            strippedCookies: route.strippedCookies ?? proxy.caching.strippedCookies, languages: route.languages)
+        if access == nil, responseFields == nil, normalization == nil { return nil }
     }
 }

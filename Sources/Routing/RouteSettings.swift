@@ -1,3 +1,4 @@
+package import Bytes
 package import HTTPSemantics
 
 /// The upstream of some requests, and the settings that differ for them.
@@ -14,7 +15,7 @@ package struct RouteSettings: Sendable, Equatable {
     /// Whether requests in flight share a fetch. `nil`: as `CoalescingSettings.isEnabled`.
     package var isCoalesced: Bool?
     /// `nil`: as `CachingSettings.policy` says.
-    package var defaultLifetimes: DefaultLifetimes?
+    package var defaultLifetimes: StatusLifetimes?
     /// How responses with `Set-Cookie` are treated. `nil`: as `CachingSettings.policy` says.
     package var setCookie: CachingPolicy.SetCookieRule?
     /// For responses without this directive, in seconds (RFC 5861). `nil`: as `CachingSettings.policy` says.
@@ -28,6 +29,18 @@ package struct RouteSettings: Sendable, Equatable {
     package var sharesAcrossCookies: Bool?
     /// `nil`: as `CachingSettings.passCookies`.
     package var passCookies: [CookiePattern]?
+    /// Cookies that are taken out of requests. `nil`: as `CachingSettings.strippedCookies`.
+    package var strippedCookies: [CookiePattern]?
+    /// The site's languages, language tags of RFC 5646: `Accept-Language` becomes the best of them, or goes. Empty: the
+    /// field stays as it was sent.
+    package var languages: [ByteSlice] = []
+    /// The lifetimes of responses in place of their own. `nil`: as `CachingSettings.policy` says.
+    package var fixedLifetimes: StatusLifetimes?
+    /// The shortest time for which a response is fresh that states a lifetime, in seconds. `nil`: as
+    /// `CachingSettings.policy` says.
+    package var minLifetime: UInt32?
+    /// The longest such time, in seconds, as `minLifetime`.
+    package var maxLifetime: UInt32?
     /// `nil`: as `CachingSettings.rangeMisses`.
     package var rangeMisses: RangeMissRule?
     /// `nil`: as `CachingSettings.policy` says.

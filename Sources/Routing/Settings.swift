@@ -195,6 +195,9 @@ package struct CachingSettings: Sendable, Equatable {
     /// shared nor stored. It marks no key, teaches no query rule and changes no stored response; nor does a stored
     /// response stand in if the origin fails, since that is the page of users without a log-in. A route may differ.
     package var passCookies: [CookiePattern] = []
+    /// Cookies that are taken out of requests before anything else sees them (`RequestNormalization`). None by default:
+    /// only the operator knows which cookies the origin does not need. A route may differ.
+    package var strippedCookies: [CookiePattern] = []
     /// Most ranges served in one response; a request for more gets the whole representation (RFC 9110 §14.2 on many
     /// small ranges).
     package var maxRanges = 16

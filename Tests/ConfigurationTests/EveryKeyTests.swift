@@ -64,6 +64,10 @@ import Upstream
           heuristic-share: 20%
           heuristic-limit: 21s
           default-ttl: {200: 29s, 404: 47s, other: 48s}
+          ttl: {200: 51s, 500: 52s}
+          min-ttl: 53s
+          max-ttl: 54s
+          strip-cookies: [_ga, utm_*]
           pass-cookies: [sessionid, logged_in_*]
           set-cookie: never
           targeted-fields: [edge-cache-control]
@@ -107,11 +111,15 @@ import Upstream
             cache: true
             coalesce: false
             default-ttl: 30s
+            ttl: 55s
+            min-ttl: 56s
+            max-ttl: 57s
             set-cookie: never
             stale-while-revalidate: 47s
             stale-if-error: 48s
             stale-if-unreachable: 49s
             share-across-cookies: true
+            strip-cookies: [_gid]
             pass-cookies: [admin]
             range-misses: whole
             request-directives: honour
@@ -126,6 +134,7 @@ import Upstream
               sort-query: true
               headers: [accept-language]
               cookies: [theme]
+              language: [en, pt-BR]
         admin:
           address: 127.0.0.1:44
           socket-mode: 0640
@@ -192,9 +201,17 @@ import Upstream
         all.proxy.caching.isEnabled = false
         all.proxy.caching.policy.heuristicPercent = 20
         all.proxy.caching.policy.heuristicLimit = 21
-        all.proxy.caching.policy.defaultLifetimes = DefaultLifetimes(
-            [DefaultLifetimes.Lifetime(.ok, .seconds(29)), DefaultLifetimes.Lifetime(.notFound, .seconds(47))],
+        all.proxy.caching.policy.defaultLifetimes = StatusLifetimes(
+            [StatusLifetimes.Lifetime(.ok, .seconds(29)), StatusLifetimes.Lifetime(.notFound, .seconds(47))],
             other: .seconds(48))
+        all.proxy.caching.policy.fixedLifetimes = StatusLifetimes([
+            StatusLifetimes.Lifetime(.ok, .seconds(51)), StatusLifetimes.Lifetime(Status(500), .seconds(52)),
+        ])
+        all.proxy.caching.policy.minLifetime = 53
+        all.proxy.caching.policy.maxLifetime = 54
+        all.proxy.caching.strippedCookies = [
+            CookiePattern(ByteSlice("_ga"), isPrefix: false), CookiePattern(ByteSlice("utm_"), isPrefix: true),
+        ]
         all.proxy.caching.passCookies = [
             CookiePattern(ByteSlice("sessionid"), isPrefix: false),
             CookiePattern(ByteSlice("logged_in_"), isPrefix: true),
@@ -265,12 +282,16 @@ import Upstream
         route.path = "/c"
         route.isCached = true
         route.isCoalesced = false
-        route.defaultLifetimes = DefaultLifetimes(other: .seconds(30))
+        route.defaultLifetimes = StatusLifetimes(other: .seconds(30))
         route.setCookie = .never
         route.staleWhileRevalidate = 47
         route.staleIfError = 48
         route.staleIfUnreachable = 49
         route.sharesAcrossCookies = true
+        route.fixedLifetimes = StatusLifetimes(other: .seconds(55))
+        route.minLifetime = 56
+        route.maxLifetime = 57
+        route.strippedCookies = [CookiePattern(ByteSlice("_gid"), isPrefix: false)]
         route.passCookies = [CookiePattern(ByteSlice("admin"), isPrefix: false)]
         route.rangeMisses = .whole
         route.ignoredRequestDirectives = .honoursAll
@@ -288,6 +309,7 @@ import Upstream
         route.key.sortsQuery = true
         route.key.fields = [ByteSlice("accept-language")]
         route.key.cookies = [ByteSlice("theme")]
+        route.languages = [ByteSlice("en"), ByteSlice("pt-BR")]
         return route
     }
 

@@ -420,6 +420,93 @@ struct Faulty: CustomTestStringConvertible, Sendable {
 
     @Test(arguments: [
         Faulty(
+            "caching: {strip-cookies: [a*b, a, a]}\n",
+            "f:1:27: `strip-cookies: a*b`: `*` is only allowed at the end of a name",
+            "f:1:35: `strip-cookies` has `a` twice; remove one of them"),
+        Faulty(
+            "routes:\n  - upstream: origin\n    strip-cookies: [\((0...64).map { "c\($0)" }.joined(separator: ", "))]\n",
+            "f:3:20: `strip-cookies` has 65 entries; give at most 64"),
+        Faulty(
+            "caching:\n  strip-cookies: [_ga, session*]\n  pass-cookies: [a, sessionid]\n",
+            "f:2:24: `strip-cookies: session*` takes `sessionid` out of requests, so `pass-cookies` never finds it; "
+                + "remove it from one of the two"),
+        Faulty(
+            "caching: {pass-cookies: [sid]}\nroutes:\n  - {upstream: origin, strip-cookies: '*'}\n",
+            "f:3:39: `strip-cookies: *` takes `sid` out of requests, so `pass-cookies` never finds it; "
+                + "remove it from one of the two, or give this route its own list, such as `pass-cookies: []`"),
+        Faulty(
+            "caching: {strip-cookies: [a, sid]}\nroutes:\n  - {upstream: origin, pass-cookies: [b, sid]}\n",
+            "f:3:42: `strip-cookies: sid` takes `sid` out of requests, so `pass-cookies` never finds it; "
+                + "remove it from one of the two, or give this route its own list, such as `pass-cookies: []`"),
+        Faulty(
+            "caching: {strip-cookies: th*}\nroutes:\n  - {upstream: origin, key: {cookies: [a, theme]}}\n",
+            "f:3:43: `cookies: theme`: `strip-cookies: th*` takes this cookie out of requests before the key is made; "
+                + "remove it from one of the two"),
+        // What is left passes; the list of all routes does not count where a route has one; names are exact.
+        Faulty("caching: {strip-cookies: [_ga, wp_lang], pass-cookies: ['*', wp_*]}\n"),
+        Faulty(
+            "caching: {pass-cookies: [sid]}\nroutes:\n  - {upstream: origin, strip-cookies: '*', pass-cookies: []}\n"),
+        Faulty("caching: {strip-cookies: [SID, si], pass-cookies: [sid]}\n"),
+        Faulty(
+            "caching: {strip-cookies: theme}\nroutes:\n  - {upstream: origin, strip-cookies: [], key: {cookies: theme}}\n"
+        ),
+    ])
+    func `a mistake in strip-cookies is reported`(faulty: Faulty) {
+        #expect(faulty.found == faulty.mistakes)
+    }
+
+    @Test(arguments: [
+        Faulty(
+            "routes:\n  - {upstream: origin, key: {language: [en_US, '*', e, de-, x-de, de-a, deutschland-de-x1]}}\n",
+            "f:2:42: `language: en_US`: not understood; give the tag of a language such as `en` or `pt-BR`",
+            "f:2:49: `language: *`: `*` is no language; name each, or leave the key out",
+            "f:2:54: `language: e`: not understood; give the tag of a language such as `en` or `pt-BR`",
+            "f:2:57: `language: de-`: not understood; give the tag of a language such as `en` or `pt-BR`",
+            "f:2:62: `language: x-de`: not understood; give the tag of a language such as `en` or `pt-BR`",
+            "f:2:68: `language: de-a`: not understood; give the tag of a language such as `en` or `pt-BR`",
+            "f:2:74: `language: deutschland-de-x1`: not understood; give the tag of a language such as `en` or `pt-BR`"),
+        Faulty(
+            "routes:\n  - {upstream: origin, key: {language: [de, en, de]}}\n",
+            "f:2:50: `language` has `de` twice; remove one of them"),
+        Faulty("routes:\n  - {upstream: origin, key: {language: [zh-Hant-TW, de-CH-1996, sl-rozaj-biske, es-419]}}\n"),
+    ])
+    func `a mistake in the languages of a site is reported`(faulty: Faulty) {
+        #expect(faulty.found == faulty.mistakes)
+    }
+
+    @Test(arguments: [
+        Faulty("caching: {ttl: {}}\n", "f:1:16: `ttl` is empty; give a duration, or one for a status"),
+        Faulty(
+            "caching: {ttl: 10}\n",
+            "f:1:16: `ttl: 10`: the unit is missing; give a duration such as `500ms`, `30s` or `5m` (0s to 365d)"),
+        Faulty(
+            "caching: {ttl: {200: 1m, any: 1m, 206: 1m, 304: 1m, 103: 1m, 401: 1m, 429: 1m}}\n",
+            "f:1:26: `ttl` has `any`, which is not a status; use one such as `404`, or `other` for the rest",
+            "f:1:35: `ttl` has 206, which is a part of a 200 response; use 200",
+            "f:1:44: `ttl` has 304, which only confirms a stored response; use the status of that one, such as 200",
+            "f:1:53: `ttl` has 103, which is no final response; remove it",
+            "f:1:62: `ttl` has 401, which is about one request and answers no other one; remove it",
+            "f:1:71: `ttl` has 429, which is about one request and answers no other one; remove it"),
+        Faulty("routes:\n  - {upstream: origin, ttl: {302: 1m, 400: 1s, 403: 1m, 500: 1s, 503: 1s, other: 0s}}\n"),
+        Faulty(
+            "caching: {min-ttl: 500ms, max-ttl: none}\n",
+            "f:1:20: `min-ttl: 500ms`: not understood; give a duration in whole seconds such as `30s` or `5m` (0s to 365d)",
+            "f:1:36: `max-ttl: none`: not understood; give a duration in whole seconds such as `30s` or `5m` (0s to 365d)"
+        ),
+        Faulty(
+            "caching: {max-ttl: 1m, min-ttl: 1h}\n",
+            "f:1:33: `min-ttl` (1h) is longer than `max-ttl` (1m); lower the one, or raise the other"),
+        Faulty(
+            "caching: {min-ttl: 1h}\nroutes:\n  - {upstream: origin, max-ttl: 1m}\n",
+            "f:3:33: `min-ttl` (1h) is longer than `max-ttl` (1m); lower the one, or raise the other"),
+        Faulty("caching: {min-ttl: 1h}\nroutes:\n  - {upstream: origin, max-ttl: 1m, min-ttl: 0s}\n"),
+    ])
+    func `a mistake in ttl, min-ttl or max-ttl is reported`(faulty: Faulty) {
+        #expect(faulty.found == faulty.mistakes)
+    }
+
+    @Test(arguments: [
+        Faulty(
             "storage: {memory: 100MiB, max-object-size: 51MiB}\n",
             "f:1:44: no response larger than `in-flight-share` (50%) of `memory` (100MiB) is stored, that is 50MiB; "
                 + "lower `max-object-size`, or raise `memory` or `in-flight-share`"),

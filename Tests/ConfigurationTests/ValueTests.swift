@@ -75,22 +75,40 @@ import Upstream
     }
 
     @Test(arguments: [
-        ("10m", DefaultLifetimes(other: .seconds(600))),
-        ("500ms", DefaultLifetimes(other: .milliseconds(500))),
-        ("{200: 10m}", DefaultLifetimes([DefaultLifetimes.Lifetime(.ok, .seconds(600))])),
-        ("{302: 1500ms}", DefaultLifetimes([DefaultLifetimes.Lifetime(Status(302), .milliseconds(1500))])),
-        ("{other: 1m}", DefaultLifetimes(other: .seconds(60))),
+        ("10m", StatusLifetimes(other: .seconds(600))),
+        ("500ms", StatusLifetimes(other: .milliseconds(500))),
+        ("{200: 10m}", StatusLifetimes([StatusLifetimes.Lifetime(.ok, .seconds(600))], other: .zero)),
+        ("{302: 1500ms}", StatusLifetimes([StatusLifetimes.Lifetime(Status(302), .milliseconds(1500))], other: .zero)),
+        ("{other: 1m}", StatusLifetimes(other: .seconds(60))),
         (
             "{404: 1m, 'other': 2m, \"200\": 0s}",
-            DefaultLifetimes(
-                [DefaultLifetimes.Lifetime(.notFound, .seconds(60)), DefaultLifetimes.Lifetime(.ok, .zero)],
+            StatusLifetimes(
+                [StatusLifetimes.Lifetime(.notFound, .seconds(60)), StatusLifetimes.Lifetime(.ok, .zero)],
                 other: .seconds(120))
         ),
     ])
-    func `a lifetime may be given for all statuses or for each`(text: String, lifetimes: DefaultLifetimes) throws {
+    func `a lifetime may be given for all statuses or for each`(text: String, lifetimes: StatusLifetimes) throws {
         #expect(try load("caching: {default-ttl: \(text)}").proxy.caching.policy.defaultLifetimes == lifetimes)
         let routes = try load("routes: [{upstream: origin, default-ttl: \(text)}]").proxy.routes
         #expect(routes[0].defaultLifetimes == lifetimes)
+    }
+
+    @Test(arguments: [
+        ("10m", StatusLifetimes(other: .seconds(600))), ("none", StatusLifetimes()),
+        ("{200: 10m}", StatusLifetimes([StatusLifetimes.Lifetime(.ok, .seconds(600))])),
+        (
+            "{500: 1s, other: 0s}",
+            StatusLifetimes([StatusLifetimes.Lifetime(Status(500), .seconds(1))], other: .zero)
+        ),
+    ])
+    func `a lifetime may take the place of that of all responses, or of those with one status`(
+        text: String, lifetimes: StatusLifetimes
+    ) throws {
+        #expect(try load("caching: {ttl: \(text)}").proxy.caching.policy.fixedLifetimes == lifetimes)
+        let routes = try load(
+            "routes: [{upstream: origin, path: /a, ttl: \(text)}, {upstream: origin, ttl: default}]"
+        ).proxy.routes
+        #expect(routes.map(\.fixedLifetimes) == [lifetimes, nil])
     }
 
     @Test func `a route may inherit the value of all routes, or have none`() throws {
@@ -104,7 +122,7 @@ import Upstream
             """
         ).proxy.routes
         #expect(routes.map(\.passCookies) == [nil, nil, [], [CookiePattern(.empty, isPrefix: true)]])
-        #expect(routes.map(\.defaultLifetimes) == [nil, nil, DefaultLifetimes(), nil])
+        #expect(routes.map(\.defaultLifetimes) == [nil, nil, StatusLifetimes(other: .zero), nil])
     }
 
     @Test func `a route has settings of its own, and may name an upstream defined below`() throws {

@@ -30,7 +30,17 @@ public struct CachingPolicy: Sendable, Equatable {
     public var heuristicLimit: UInt32 = 86_400
     /// The lifetimes of responses without a basis for a heuristic. None by default: only the operator knows whether
     /// such responses of an origin are the same for all clients.
-    public var defaultLifetimes = DefaultLifetimes()
+    public var defaultLifetimes = StatusLifetimes(other: .zero)
+
+    /// The lifetimes that responses get in place of their own, counted from their arrival. They also replace `no-cache`
+    /// and the directives that forbid stale use (`must-revalidate`, `proxy-revalidate`, `s-maxage`). None by default.
+    public var fixedLifetimes = StatusLifetimes()
+    /// The shortest time for which a response that states a lifetime, or has a heuristic one, is fresh from its arrival
+    /// on, in seconds. None by default: an origin that states a short lifetime has a reason.
+    public var minLifetime: UInt32 = 0
+    /// The longest such time. A year, as HTTP's authors recommended for `Expires` (RFC 2616 §14.21): some origins state
+    /// a lifetime without an end, and their operators learn by complaints that it cannot be called back.
+    public var maxLifetime: UInt32 = 365 * 86_400
 
     /// `stale-while-revalidate` (RFC 5861 §3) for responses that do not state it; 0 means none.
     public var staleWhileRevalidate: UInt32 = 0

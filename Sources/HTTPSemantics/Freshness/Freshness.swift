@@ -1,14 +1,19 @@
 /// The source of a freshness lifetime.
 public enum LifetimeSource: UInt8, Sendable {
     case none, sharedMaxAge, maxAge, expires, heuristic
+    /// The operator's `ttl` or `min-ttl`, for a response that states no lifetime in which it would be fresh.
+    case configured
 
     /// Stated by the origin, not heuristic (RFC 9111 §4.2).
     var isExplicit: Bool {
         switch self {
         case .sharedMaxAge, .maxAge, .expires: true
-        case .none, .heuristic: false
+        case .none, .heuristic, .configured: false
         }
     }
+
+    /// Stated by the origin or the operator for responses like this one.
+    var isStated: Bool { isExplicit || self == .configured }
 }
 
 /// The arithmetic of RFC 9111 §4.2.1 to §4.2.3.

@@ -39,6 +39,16 @@ package struct ResponseDirectives: Sendable, Equatable {
     /// Whether the response permits any use once it is stale (RFC 5861).
     var allowsStale: Bool { (staleWhileRevalidate ?? 0) > 0 || (staleIfError ?? 0) > 0 }
 
+    /// Whether the response to a request with `Authorization` may be shared (§3.5).
+    /// - Parameter keepingLifetime: whether the response is stale when it says so. If the operator prolongs its lifetime,
+    ///   directives that permit sharing because they require a validation soon permit nothing.
+    func allowAuthorized(keepingLifetime: Bool) -> Bool {
+        if contains(.public) { return true }
+        if let sharedMaxAge, !sharedMaxAgeIsBroken, sharedMaxAge > 0 || keepingLifetime { return true }
+        // Frameworks add `max-age=0, private, must-revalidate` to pages without directives: it does not permit sharing.
+        return contains(.plainMustRevalidate) && keepingLifetime && !contains(.private) && !contains(.noStore)
+    }
+
     /// The first of a repeated `max-age` applies, but an invalid one makes all of them 0 (§4.2.1).
     private var maxAgeIsBroken = false
     private(set) var sharedMaxAgeIsBroken = false

@@ -100,20 +100,23 @@ public struct ResponseFacts: Sendable, Equatable {
         self.responseTime = responseTime
         self.date = date
         lastModified = modified ?? .min
-        let nanoseconds: Int64
-        (nanoseconds, lifetimeSource) = Freshness.lifetime(
+        let (stated, source) = Freshness.lifetime(
             of: status, directives, isTargeted: targeted != nil, fields: fields, date: date, now: responseTime.wall,
             policy: policy
         )
-        lifetime = DeltaSeconds.saturating((nanoseconds &+ 999_999_999) / 1_000_000_000)
         born = Freshness.birth(
             ageValue: age ?? Freshness.ageValue(of: fields), date: statedDate,
             requestTime: requestTime, responseTime: responseTime, trustsDate: policy.trustsDate
         )
-        freshUntil = born + nanoseconds
+        let term = FreshnessTerm(
+            of: status, stated: stated, source, born: born, arrival: responseTime.monotonic, policy: policy)
+        lifetime = term.seconds
+        lifetimeSource = term.source
+        freshUntil = term.end
         staleWhileRevalidate = directives.staleWhileRevalidate ?? policy.staleWhileRevalidate
         staleIfError = directives.staleIfError ?? policy.staleIfError
-        flags = Self.flags(directives, fields, isTargeted: targeted != nil, hasLastModified: modified != nil, policy)
+        flags = Self.flags(
+            directives, fields, isTargeted: targeted != nil, hasLastModified: modified != nil, term.rule, policy)
         // With a lifetime it is a hit for all clients a moment later, unless each use needs a validation or responses
         // are not stored.
         if lifetime == 0 || flags.contains(.noCache) || !policy.storesResponses, !policy.sharesAcrossCookies,
@@ -126,25 +129,23 @@ public struct ResponseFacts: Sendable, Equatable {
 
     private static func flags(
         _ directives: ResponseDirectives, _ fields: FieldView, isTargeted: Bool, hasLastModified: Bool,
-        _ policy: CachingPolicy
+        _ rule: FreshnessTerm.Rule, _ policy: CachingPolicy
     ) -> Flags {
         var flags: Flags = []
         func set(_ flag: Flags, _ condition: Bool) { if condition { flags.insert(flag) } }
         let isShared = directives.sharedMaxAge != nil
-        let isPermitted = directives.contains(.public) || isShared && !directives.sharedMaxAgeIsBroken
+        let isReplaced = rule == .replaced
         set(.public, directives.contains(.public))
         set(.private, directives.contains(.private))
         set(.noStore, directives.contains(.noStore))
-        set(.noCache, directives.contains(.noCache))
-        set(.mustRevalidate, directives.contains(.mustRevalidate) || directives.contains(.proxyRevalidate))
-        set(.mustRevalidate, isShared && policy.sharedMaxAgeForbidsStale)
+        if !isReplaced {
+            set(.noCache, directives.contains(.noCache))
+            set(.mustRevalidate, directives.contains(.mustRevalidate) || directives.contains(.proxyRevalidate))
+            set(.mustRevalidate, isShared && policy.sharedMaxAgeForbidsStale)
+        }
         set(.mustUnderstand, directives.contains(.mustUnderstand))
         set(.excludesFields, directives.contains(.privateFields) || directives.contains(.noCacheFields))
-        // Frameworks add `max-age=0, private, must-revalidate` to pages without directives: it does not permit sharing.
-        let isPersonal = directives.contains(.private) || directives.contains(.noStore)
-        set(
-            .allowsAuthorized,
-            isPermitted || directives.contains(.plainMustRevalidate) && !isPersonal)
+        set(.allowsAuthorized, directives.allowAuthorized(keepingLifetime: rule == .own))
         set(.isTargeted, isTargeted)
         if fields.contains(.setCookie) {
             // A `Set-Cookie` that is excluded from the stored head is harmless.

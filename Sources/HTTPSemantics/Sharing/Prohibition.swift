@@ -66,11 +66,11 @@ extension ResponseFacts {
     /// RFC 6585 §3 to §6: 428, 429, 431 and 511 "MUST NOT be stored by a cache". Other responses that concern one
     /// request are not for other clients either, whatever their directives: many origins send the same `Cache-Control`
     /// with all responses, and a client with a malformed request could replace the response for all clients. If the
-    /// status may concern the resource too, an explicit lifetime states that it does. 401 is among them although no RFC
-    /// forbids storing it: a copy made for a client without credentials would answer clients that have some. `sharing`
-    /// handles 416.
+    /// status may concern the resource too, an explicit lifetime, or one that the operator gives to this status, states
+    /// that it does. 401 is among them although no RFC forbids storing it: a copy made for a client without credentials
+    /// would answer clients that have some. `sharing` handles 416.
     private var isForOneRequest: Bool {
         guard status.concernsRequest, status != .rangeNotSatisfiable else { return false }
-        return !(status.mayConcernResource && lifetimeSource.isExplicit && lifetime > 0)
+        return !(status.mayConcernResource && lifetimeSource.isStated && lifetime > 0)
     }
 }

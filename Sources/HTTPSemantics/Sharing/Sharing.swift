@@ -86,7 +86,7 @@ extension ResponseFacts {
         if isForOneListener, !status.isServerError { return .nobody(.incremental) }
 
         if lifetime > 0 { return freshUntil > responseTime.monotonic ? .everyone : .waitersOnly }
-        if lifetimeSource.isExplicit { return .waitersOnly }
+        if lifetimeSource.isStated { return .waitersOnly }
         if status.isServerError { return policy.sharesErrors ? .waitersOnly : .nobody(.serverError) }
         // Storable, so shareable (§4), but for an unknown time.
         guard contains(.public) || Freshness.isHeuristicallyCacheable(status) else { return .nobody(.notCacheable) }

@@ -63,7 +63,7 @@ extension ResponseFacts {
             return .doNotStore(.method)
         }
         if let reason = prohibition(answering: request, policy: policy) { return .doNotStore(.prohibited(reason)) }
-        // A lifetime that is not explicit is heuristic, or the operator's default for the status.
+        // A lifetime that is not explicit is heuristic, or the operator's.
         guard contains(.public) || lifetimeSource != .none || Freshness.isHeuristicallyCacheable(status) else {
             return .doNotStore(.notCacheable)
         }

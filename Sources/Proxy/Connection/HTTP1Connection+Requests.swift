@@ -94,7 +94,8 @@ extension HTTP1Connection {
             guard case .complete(let length) = progress else { return .incomplete }
             let mayPersist = mayPersist(behind: parser.head)
             keepsAlive = mayPersist
-            let sending = HitPath.Sending(persists: mayPersist, start: start, waits: waits)
+            let sending = HitPath.Sending(
+                persists: mayPersist, start: start, waits: waits, hasMore: buffer.count > length)
             switch clients.hitPath.answer(parser.head, parser.view(in: buffer.span), of: self, sending) {
             case .pending:
                 requestBegan = 0

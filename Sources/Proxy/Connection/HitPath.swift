@@ -43,6 +43,8 @@ final class HitPath {
         let start: Int
         /// Whether the client's responses may wait for the responses of other clients.
         let waits: Bool
+        /// Whether bytes of the client follow the request.
+        let hasMore: Bool
     }
 
     /// The most bytes pending in the output for all clients, and for one client that pipelines. With the next hit they
@@ -64,6 +66,8 @@ final class HitPath {
     /// For what hits on routes with rules need beside the above.
     private let context: LoopContext
     private let requestIDs: RequestIDs
+    /// The memory of the last normalized head, which is used during one call of `answer` only.
+    private var normalizedHead: Chunk?
 
     /// - Parameter output: of the batch.
     init(in context: LoopContext, output: ByteBuffer) {
@@ -113,18 +117,29 @@ final class HitPath {
     private func answerByRules(
         _ head: RequestHead, _ fields: FieldView, on route: Route, of client: ClientTransport, _ sending: Sending
     ) -> Outcome {
-        guard route.isCached, let rules = route.rules, !route.hasPassCookie(fields) else {
-            return .needsTransaction(nil)
-        }
+        guard route.isCached, let rules = route.rules else { return .needsTransaction(nil) }
         if let access = rules.access,
             context.refusal(by: access, of: client.peer, isTrustedProxy: client.isTrustedProxy, fields) != nil
         {
             // Refused again by `LoopContext.admit`, which answers. A refused request takes no token.
             return .needsTransaction(nil)
         }
-        // From here on the request is admitted: with its route, `LoopContext.admit` does not count it once more.
+        guard
+            let normalized = rules.normalization?.head(of: fields, length: head.length, reusing: normalizedHead)
+        else { return answerAdmitted(head, fields, on: route, by: rules, of: client, sending) }
+        normalizedHead = normalized.bytes.chunk
+        return answerAdmitted(head, normalized.view, on: route, by: rules, of: client, sending)
+    }
+
+    /// Answers a request that its route's rules admit: with its route, `LoopContext.admit` does not count it once more.
+    /// - Parameter fields: normalized.
+    private func answerAdmitted(
+        _ head: RequestHead, _ fields: FieldView, on route: Route, by rules: RouteRules, of client: ClientTransport,
+        _ sending: Sending
+    ) -> Outcome {
         let scheme = ClientScheme(of: fields, isFromTrustedProxy: client.isTrustedProxy && trustsProxies)
         keys.write(head, fields, scheme, route)
+        guard !route.hasPassCookie(fields) else { return .needsTransaction(route) }
         if let hit = answerWritten(head, fields, on: route, by: rules, of: client, sending) { return hit }
         guard !variations.isEmpty else { return .needsTransaction(route) }
         if let hit = answerEquivalent(head, fields, on: route, by: rules, of: client, sending) { return hit }
@@ -171,7 +186,7 @@ final class HitPath {
         let (status, part) = (answer.status, answer.hitPart)
         // A small body is copied behind the head: one vector less for the kernel.
         let isInOutput = answer.response.appendPacked(part, to: output)
-        guard isInOutput, mayWait(sending, hasMore: fields.bytes.count > head.length) else {
+        guard isInOutput, mayWait(sending) else {
             return .ready(
                 Hit(stored: answer.response, status: status, part: part, isInOutput: isInOutput, route: route))
         }
@@ -200,11 +215,10 @@ final class HitPath {
 
     /// Whether the response at the end of the output may wait. If the connection does not persist, it is written at
     /// once.
-    /// - Parameter hasMore: whether bytes of the client follow the request.
     @inline(__always)
-    private func mayWait(_ sending: Sending, hasMore: Bool) -> Bool {
+    private func mayWait(_ sending: Sending) -> Bool {
         guard sending.persists else { return false }
         let end = output.count
-        return sending.waits && end < Self.mostPending || hasMore && end - sending.start < Self.mostPending
+        return sending.waits && end < Self.mostPending || sending.hasMore && end - sending.start < Self.mostPending
     }
 }

@@ -14,6 +14,7 @@ extension LoopContext {
 
     /// Refuses or answers some requests before any look-up, and finds the route of all others.
     /// - Parameters:
+    ///   - fields: as they were sent; the request has them normalized.
     ///   - known: the route, if it was found on the hot path and `keys` still holds the request's key.
     ///   - peer: the other end of the client connection.
     ///   - isBound: whether the client connection has connections to origins of its own (`BoundConnections`).
@@ -54,7 +55,9 @@ extension LoopContext {
         if case .length(let length) = head.framing, let limit = settings.clients.maxBodySize, length > UInt64(limit) {
             throw SyntheticResponse.contentTooLarge
         }
-        if known == nil { keys.write(head, view, scheme, route) }
+        // As on the hot path, from here on.
+        let fields = route.rules?.normalization?.head(of: view, length: head.length) ?? fields
+        if known == nil { keys.write(head, fields.view, scheme, route) }
         let request = ClientRequest(
             head, fields, route: route, scheme: scheme, key: keys.key(), visits: visits, isBound: isBound)
         return variations.isEmpty ? request : keyed(request)

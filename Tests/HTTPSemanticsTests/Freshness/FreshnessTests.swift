@@ -51,8 +51,8 @@ struct FreshnessTests {
         Row("§5.3 with dots", "Date: {0}\nExpires: Sun, 06 Nov 1994 08.50.37 GMT", Lifetime(0, .expires)),
         Row("§5.3 a time that is none", "Date: {0}\nExpires: Sun, 06 Nov 1994 25:50:37 GMT", Lifetime(0, .expires)),
         Row(
-            "§1.2.2 the year 9999 is for ever", "Date: {0}\nExpires: Fri, 31 Dec 9999 23:59:59 GMT",
-            Lifetime(2_147_483_648, .expires)),
+            "§5.3 the year 9999, as far as the operator allows", "Date: {0}\nExpires: Fri, 31 Dec 9999 23:59:59 GMT",
+            Lifetime(31_536_000, .expires)),
         Row("§5.3 the year 1", "Date: {0}\nExpires: Mon, 01 Jan 0001 00:00:00 GMT", Lifetime(0, .expires)),
         Row("§4.2.1 the first of two Expires", "Date: {0}\nExpires: {9}\nExpires: {99}", Lifetime(9, .expires)),
         Row("§4.2.1 the first of two, which is past", "Date: {0}\nExpires: {-9}\nExpires: {99}", Lifetime(0, .expires)),
@@ -125,7 +125,7 @@ struct FreshnessTests {
         #expect(facts("Last-Modified: {-99}", policy: policy).lifetime == 99)
         policy.heuristicPercent = 0
         #expect(facts("Last-Modified: {-1000}", policy: policy).lifetime == 0)
-        policy.defaultLifetimes = DefaultLifetimes(other: .seconds(7))
+        policy.defaultLifetimes = StatusLifetimes(other: .seconds(7))
         #expect(facts("Last-Modified: {-1000}", policy: policy).lifetime == 7, "no heuristic applies")
         (policy.heuristicPercent, policy.heuristicLimit) = (10, 0)
         #expect(facts("Last-Modified: {-1000}", policy: policy).lifetime == 7)
@@ -146,14 +146,14 @@ struct FreshnessTests {
     @Test(arguments: defaults)
     func `the operator's default applies to responses without explicit and heuristic lifetime`(row: Row<Lifetime>) {
         var policy = CachingPolicy()
-        policy.defaultLifetimes = DefaultLifetimes(other: .seconds(60))
+        policy.defaultLifetimes = StatusLifetimes(other: .seconds(60))
         #expect(Lifetime(facts(row.fields, policy: policy)) == row.expected)
     }
 
     @Test(arguments: statuses)
     func `the operator's default applies to heuristically cacheable statuses`(status: UInt16, allowed: Bool) {
         var policy = CachingPolicy()
-        policy.defaultLifetimes = DefaultLifetimes(other: .seconds(60))
+        policy.defaultLifetimes = StatusLifetimes(other: .seconds(60))
         #expect(facts("Date: {0}", status: status, policy: policy).lifetime == (allowed ? 60 : 0))
     }
 
@@ -179,16 +179,16 @@ struct FreshnessTests {
     @Test(arguments: byStatus)
     func `the operator's default may differ by status`(fields: String, status: UInt16, expected: Lifetime) {
         var policy = CachingPolicy()
-        policy.defaultLifetimes = DefaultLifetimes(
+        policy.defaultLifetimes = StatusLifetimes(
             [(200, 60), (404, 5), (301, 0), (302, 9), (303, 9)].map {
-                DefaultLifetimes.Lifetime(Status($0.0), .seconds($0.1))
+                StatusLifetimes.Lifetime(Status($0.0), .seconds($0.1))
             }, other: .seconds(7))
         #expect(Lifetime(facts(fields, status: status, policy: policy)) == expected)
     }
 
     @Test func `a freshened response keeps the lifetime of its own status`() {
         var policy = CachingPolicy()
-        policy.defaultLifetimes = DefaultLifetimes([DefaultLifetimes.Lifetime(Status(404), .seconds(5))])
+        policy.defaultLifetimes = StatusLifetimes([StatusLifetimes.Lifetime(Status(404), .seconds(5))])
         let update = head("ETag: \"a\"")
         let freshened = ResponseFacts(
             freshened: facts("ETag: \"a\"", status: 404, policy: policy), head: update.view, by: update.view,
@@ -198,7 +198,7 @@ struct FreshnessTests {
 
     @Test func `a default below a second is exact to the nanosecond, and reported as one second`() {
         var policy = CachingPolicy()
-        policy.defaultLifetimes = DefaultLifetimes(other: .milliseconds(500))
+        policy.defaultLifetimes = StatusLifetimes(other: .milliseconds(500))
         let response = facts("Date: {0}", policy: policy)
         func at(_ milliseconds: Int64) -> Moment {
             Moment(monotonic: arrival.monotonic + milliseconds * 1_000_000, wall: arrival.wall)
@@ -208,7 +208,7 @@ struct FreshnessTests {
         #expect(
             response.reuse(for: request("Cache-Control: min-fresh=0, max-stale"), at: at(0)) == .fresh(age: 0, ttl: 1))
         #expect(response.reuse(for: request("Cache-Control: min-fresh=1"), at: at(0)) == .validate(.requestAge))
-        policy.defaultLifetimes = DefaultLifetimes(other: .milliseconds(2500))
+        policy.defaultLifetimes = StatusLifetimes(other: .milliseconds(2500))
         let longer = facts("Date: {0}", policy: policy)
         #expect(longer.lifetime == 3 && longer.isFresh(at: at(2499)) && !longer.isFresh(at: at(2500)))
         #expect(longer.reuse(for: request("Cache-Control: min-fresh=2"), at: at(0)) == .fresh(age: 0, ttl: 3))

@@ -68,7 +68,7 @@ struct SharingTests {
     @Test(arguments: permissions)
     func `an incremental response is for one client, unless the origin permits sharing`(row: Row<Bool>) {
         var policy = CachingPolicy()
-        if row.fields == "X: default" { policy.defaultLifetimes = DefaultLifetimes(other: .seconds(9)) }
+        if row.fields == "X: default" { policy.defaultLifetimes = StatusLifetimes(other: .seconds(9)) }
         for kind in ["Content-Type: text/event-stream", "Incremental: ?1"] {
             let facts = facts(row.fields + (row.fields.isEmpty ? "" : "\n") + kind, policy: policy)
             let sharing = facts.sharing(answering: .plainGet, policy: policy)
@@ -180,8 +180,8 @@ struct SharingTests {
     func `a response about one request is neither shared nor stored, whatever its fields`(status: UInt16) {
         var policy = CachingPolicy()
         policy.setCookie = .always
-        policy.defaultLifetimes = DefaultLifetimes(
-            [DefaultLifetimes.Lifetime(Status(status), .seconds(9))], other: .seconds(9))
+        policy.defaultLifetimes = StatusLifetimes(
+            [StatusLifetimes.Lifetime(Status(status), .seconds(9))], other: .seconds(9))
         for fields in [
             "", "Cache-Control: max-age=9", "Cache-Control: public, s-maxage=9", "Cache-Control: public",
             "Cache-Control: must-understand, no-store, max-age=9", "Last-Modified: {-1000}", "Date: {0}\nExpires: {9}",
@@ -200,7 +200,7 @@ struct SharingTests {
     @Test(arguments: [400, 422, 418, 494, 499] as [UInt16])
     func `a response that may be about the resource is shared if it has a lifetime`(status: UInt16) {
         var policy = CachingPolicy()
-        policy.defaultLifetimes = DefaultLifetimes(other: .seconds(9))
+        policy.defaultLifetimes = StatusLifetimes(other: .seconds(9))
         for fields in ["Cache-Control: max-age=9", "Cache-Control: s-maxage=9", "Date: {0}\nExpires: {9}"] {
             #expect(
                 facts(fields, status: status, policy: policy).sharing(answering: .plainGet, policy: policy) == .everyone

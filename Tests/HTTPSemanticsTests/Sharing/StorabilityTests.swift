@@ -166,8 +166,8 @@ struct StorabilityTests {
 
     @Test func `a redirection whose status the operator gives a lifetime is stored`() {
         var policy = CachingPolicy()
-        policy.defaultLifetimes = DefaultLifetimes(
-            [DefaultLifetimes.Lifetime(Status(302), .seconds(9))], other: .seconds(60))
+        policy.defaultLifetimes = StatusLifetimes(
+            [StatusLifetimes.Lifetime(Status(302), .seconds(9))], other: .seconds(60))
         #expect(verdict("", status: 302, policy: policy) == .store)
         #expect(verdict("", status: 307, policy: policy) == .doNotStore(.notCacheable))
         #expect(verdict("Cache-Control: private", status: 302, policy: policy) == .doNotStore(.prohibited(.private)))
