@@ -77,8 +77,8 @@ enum KeyTable {
             Fields of requests to upstreams: lines that take the place of all lines of their name (set), lines that \
             stand beside them (add), and names of which no line is sent (remove). A route's own rules act after \
             these. A value may have ${host}, ${target}, ${path}, ${query}, ${scheme}, ${client} and ${request-id}; \
-            within braces it then needs quotes. They act last, on the request as it would be forwarded: the key, Vary \
-            and pass-cookies see what the client sent. docs/rules.md has a drawing.
+            within braces it then needs quotes. They act last, on the request as it would be forwarded: the key and \
+            pass-cookies see what the client sent. docs/rules.md has a drawing.
             """),
         Key(
             "response-headers", \.proxy.responseFields, .fieldChanges(of: .response),

@@ -2,7 +2,7 @@ import Routing
 
 /// Texts with variables, which become the value of a field (RFC 9110 §5.5).
 extension ScalarSyntax where Value == Template {
-    /// - Parameter variables: those that may occur.
+    /// - Parameter variables: the variables that may occur.
     static func template(_ form: String, allowing variables: [Template.Variable] = Template.Variable.allCases) -> Self {
         ScalarSyntax(form, write: \.text) { text in
             if let reason = reasonAgainst(fieldValue: text) { return .refused(reason) }

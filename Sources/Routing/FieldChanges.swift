@@ -1,4 +1,4 @@
-/// What the operator changes in the fields of messages: one map of `request-headers` or `response-headers`.
+/// The operator's changes to the fields of messages: one map of `request-headers` or `response-headers`.
 package struct FieldChanges: Sendable, Equatable {
     /// A field line to write.
     package struct Line: Sendable, Equatable {
@@ -6,6 +6,7 @@ package struct FieldChanges: Sendable, Equatable {
         package var name: String
         package var value: Template
 
+        /// The line of this name and value.
         package init(_ name: String, _ value: Template) { (self.name, self.value) = (name, value) }
     }
 

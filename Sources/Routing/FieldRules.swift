@@ -1,8 +1,8 @@
 public import Bytes
 public import HTTPSemantics
 
-/// The rules for the fields of one kind of message on one route: those of the top and, behind them, those of the route,
-/// as one rule for each name. Made once, with the settings; immutable.
+/// The rules for the fields of one kind of message on one route, one rule for each name. Each is what the top of the
+/// configuration and then the route say of that name. Made once, with the settings; immutable.
 ///
 /// A rule takes all lines of its name away, or leaves them, and appends its own lines. A line with a constant value is
 /// prepared as a whole; another one is written for each message.
@@ -49,9 +49,11 @@ public final class FieldRules: Sendable {
         let lines = open(headFrom: start, in: buffer)
         // A failure that a cache downstream keeps for as long as the page would outlive its cause.
         let isError = parts.status.code >= 400
-        for rule in rules where !(isError && rule.isOnCaching) {
-            if rule.replaces { remove(rule, from: lines, in: buffer) }
-            guard !omitted.contains(rule.field) else { continue }
+        // All lines are removed first: a name may be an alias of another rule's.
+        for rule in rules where rule.replaces && !(isError && rule.isOnCaching) {
+            remove(rule, from: lines, in: buffer)
+        }
+        for rule in rules where !(isError && rule.isOnCaching) && !omitted.contains(rule.field) {
             for line in rule.lines {
                 switch line {
                 case .constant(let line): buffer.append(line)
@@ -80,7 +82,7 @@ public final class FieldRules: Sendable {
     }
 
     /// Changes the lines from `start` to the end of `buffer`, by rules that have no variables.
-    /// - Parameter status: of the response; what a 304 omits is not added.
+    /// - Parameter status: of the response. A 304 gets no line of a field that it omits.
     public func apply(toLinesFrom start: Int, in buffer: ByteBuffer, of status: Status) {
         let (isError, omitted) = (status.code >= 400, FieldSet.omitted(from: status))
         for rule in rules where !(isError && rule.isOnCaching) {
@@ -111,7 +113,7 @@ public final class FieldRules: Sendable {
         return HeadBlock(lines: buffer.copied())
     }
 
-    /// Those of the trailers that the rules do not take away: a recipient may merge them into the head (RFC 9110 §6.5.1).
+    /// The trailers that the rules do not take away: a recipient may merge trailers into the head (RFC 9110 §6.5.1).
     /// - Parameter trailers: complete lines.
     /// - Returns: `nil` if none are left.
     public func remaining(of trailers: ByteSlice) -> ByteSlice? {
@@ -196,7 +198,7 @@ struct RouteFields {
         sent = FieldRules(responses.filter { !$0.mayBeStored })
     }
 
-    /// One rule for each name: the steps of the top, then those of the route.
+    /// One rule for each name: the changes of the top, then the changes of the route.
     private static func merged(_ top: FieldChanges, _ route: FieldChanges?, _ proxy: ProxySettings)
         -> [FieldRules.Rule]
     {
@@ -233,14 +235,14 @@ extension FieldRules.Rule {
     private static let plain =
         FieldSet(.server) | .contentType | .contentLanguage | .location | .contentLocation | .retryAfter | .warning
 
-    /// Whether the rule may act before the response is stored: later the cache computes the response's properties from
-    /// the stored head anew, which must be those that the origin gave it.
+    /// Whether the rule may act before the response is stored. After a 304 the cache computes the properties of the
+    /// response from the stored head, and the origin must have the last word on them.
     fileprivate var mayBeStored: Bool {
         lines.allSatisfy(\.isConstant) && !isOnCaching && (field == .other || Self.plain.contains(field))
     }
 
-    /// What the rule makes of a request field; `nil` if the origin gets the client's lines, and others that are the
-    /// same for all.
+    /// The effect of the rule on a request field; `nil` if the origin gets the client's lines, and perhaps lines that
+    /// are the same for all beside them.
     fileprivate var written: CachingPolicy.WrittenField? {
         let isPersonal = lines.contains { $0.uses(.client) || $0.uses(.requestID) }
         guard replaces || isPersonal else { return nil }

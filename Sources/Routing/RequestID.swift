@@ -6,6 +6,7 @@ public struct RequestID: Sendable, BitwiseCopyable {
     fileprivate let high: UInt64
     fileprivate let low: UInt64
 
+    /// The identifier whose first and last digits are these numbers.
     public init(_ high: UInt64, _ low: UInt64) { (self.high, self.low) = (high, low) }
 
     /// None was made.

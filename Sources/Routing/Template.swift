@@ -41,7 +41,9 @@ public struct Template: Sendable, Hashable {
 
     let pieces: [Piece]
 
+    /// Parses `text`.
     /// - Parameter allowed: the variables that may occur.
+    /// - Throws: `Mistake` if a variable does not end, or is none of these.
     package init(_ text: String, allowing allowed: [Variable] = Variable.allCases) throws(Mistake) {
         var (pieces, rest) = ([Piece](), text[...])
         while let start = rest.firstRange(of: "${") {

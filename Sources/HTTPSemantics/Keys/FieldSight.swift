@@ -22,6 +22,7 @@ extension CachingPolicy {
         /// request.
         let isSameForAll: Bool
 
+        /// The field with this name.
         public init(name: ByteSlice, isSameForAll: Bool) { (self.name, self.isSameForAll) = (name, isSameForAll) }
     }
 

@@ -3,6 +3,7 @@ import HTTPSemantics
 import Libevent
 import Routing
 import Telemetry
+import Upstream
 
 /// The last step of `response-headers`, when the head of a response is complete: at the end of a buffer, with its empty
 /// line.
@@ -27,9 +28,27 @@ extension LoopContext {
             toHeadFrom: start, in: buffer, parts, omitting: omitted.union(.omitted(from: status)))
     }
 
+    /// Applies the rules that are written per response to the head of `answer`.
+    func applyRules(
+        in buffer: ByteBuffer, to answer: borrowing Answer, _ provenance: Provenance, for request: ClientRequest,
+        from arrival: Arrival
+    ) {
+        applyRules(
+            in: buffer, status: answer.status, provenance.verdict, for: request, from: arrival,
+            omitting: answer.ownFields)
+    }
+
+    /// The 101 that the client gets, and the bytes that followed it.
+    func switching(by head: borrowing ReceivedHead, for request: ClientRequest, from arrival: Arrival) -> ByteBuffer {
+        let buffer = head.upgrade()
+        applyRules(in: buffer, status: .switchingProtocols, .pass, for: request, from: arrival, isMadeHere: true)
+        if let content = head.content { buffer.append(content) }
+        return buffer
+    }
+
     /// Applies all rules to a response made here for a request that never became a `ClientRequest`.
     /// - Parameters:
-    ///   - route: `nil`: only those of the top apply that need no request.
+    ///   - route: `nil`: only the rules of the top without variables apply.
     ///   - head: the request's head; `nil` if it is malformed or incomplete.
     ///   - peer: the client's address as text.
     func applyRules(

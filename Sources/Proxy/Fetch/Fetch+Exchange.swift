@@ -28,10 +28,7 @@ extension Fetch: ExchangeHandler {
     }
 
     func exchange(_ exchange: Exchange, upgradedTo connection: UpstreamConnection, head: borrowing ReceivedHead) {
-        let (switching, leader) = (head.upgrade(), leader)
-        context.applyRules(
-            in: switching, status: .switchingProtocols, .pass, for: request, from: arrival, isMadeHere: true)
-        if let content = head.content { switching.append(content) }
+        let (switching, leader) = (context.switching(by: head, for: request, from: arrival), leader)
         // Frees the slot of the origin's limit: the number of client connections bounds the number of tunnels.
         end(.upgraded)
         if let leader { leader.fetchUpgraded(to: connection, head: switching) } else { connection.closeTunnel() }

@@ -155,6 +155,10 @@ final class ClientRequest: Sendable {
     }
     var hasAuthorization: Bool { fields.present.contains(.authorization) }
 
+    /// Whether the answer to this request may be that of another one (`SharedAnswer`).
+    var mayShareAnswer: Bool {
+        method == .get && fields.present.isDisjoint(with: .changingAnswer) && route.rules?.responseFields == nil
+    }
     /// Whether an identifier must be made for the request: its client gave none that is valid. One bit test, and nearly
     /// always false.
     @inline(__always)

@@ -35,11 +35,7 @@ extension Transaction {
 
     /// The traits in which the answer can differ from those of other joined requests; `nil` if it can differ in more.
     private func traitsOfAnswer(with fetched: FetchedResponse, persists: Bool) -> SharedAnswer.Traits? {
-        guard request.method == .get, !leads, request.fields.present.isDisjoint(with: .changingAnswer),
-            request.route.rules?.responseFields == nil
-        else {
-            return nil
-        }
+        guard !leads, request.mayShareAnswer else { return nil }
         let (now, facts) = (context.moment, fetched.response.facts)
         return SharedAnswer.Traits(
             role: provenance.role, forwarded: provenance.forwarded, version: request.head.version, persists: persists,
@@ -68,9 +64,7 @@ extension Transaction {
                 to: head, provenance: provenance, at: context.moment, persists: persists,
                 version: request.head.version, forwarding: context.loopSettings.responseForwarding)
             if request.route.rules != nil {
-                context.applyRules(
-                    in: head, status: answer.status, provenance.verdict, for: request, from: arrival,
-                    omitting: answer.ownFields)
+                context.applyRules(in: head, to: answer, provenance, for: request, from: arrival)
             }
             guard let fetched, let traits else { return }
             fetched.sharedAnswer = SharedAnswer(

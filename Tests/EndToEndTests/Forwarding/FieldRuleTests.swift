@@ -3,15 +3,19 @@ import Testing
 
 /// `request-headers` and `response-headers`, on each kind of response: what the drawing in docs/rules.md says.
 @Suite(.scenario) struct FieldRuleTests {
-    private static func top(_ key: String, _ value: String) -> Setting { .other(section: "", key: key, value: value) }
+    private static func topRequests(_ rules: String) -> Setting {
+        .other(section: "", key: "request-headers", value: rules)
+    }
+    private static func topResponses(_ rules: String) -> Setting {
+        .other(section: "", key: "response-headers", value: rules)
+    }
     private static func route(_ key: String, _ value: String) -> Setting {
         .other(section: "route", key: key, value: value)
     }
 
     /// Constant lines, a line with variables, and fields that are taken away.
     private static let responses: [Setting] = [
-        top(
-            "response-headers",
+        topResponses(
             "{set: {x-top: all, X-Both: top, x-told: \"${status} ${cache} ${path}\"}, remove: [server, x-secret]}"),
         route("response-headers", "{set: {x-both: route}, add: {x-more: \"1\"}, remove: [x-powered-by]}"),
     ]
@@ -147,8 +151,7 @@ import Testing
 
     @Test func `rules for what the cache reads act only on what clients see`() throws {
         try scenario(
-            Self.top(
-                "response-headers",
+            Self.topResponses(
                 "{set: {cache-control: no-store, expires: 'Thu, 01 Jan 1970 00:00:00 GMT', set-cookie: a=b}, remove: [pragma]}"
             )
         ) { origin, proxy in
@@ -170,7 +173,7 @@ import Testing
     }
 
     @Test func `after a reload a stored response keeps its constant lines until it is validated`() throws {
-        try scenario(Self.top("response-headers", "{set: {x-a: old}}")) { origin, proxy in
+        try scenario(Self.topResponses("{set: {x-a: old}}")) { origin, proxy in
             origin.on("/x") { request in
                 request["if-none-match"] == nil
                     ? [.answer(200, ["Cache-Control: max-age=60", "ETag: \"a\""], body: "x")]
@@ -178,7 +181,7 @@ import Testing
             }
             #expect(try proxy.get("/x")["x-a"] == "old")
             try proxy.rewriteConfiguration(
-                upstream: origin.url, Self.top("response-headers", "{set: {x-a: new, x-b: \"${path}\"}}"))
+                upstream: origin.url, Self.topResponses("{set: {x-a: new, x-b: \"${path}\"}}"))
             proxy.signal(SIGHUP)
             try eventually("the new rules act") { try proxy.get("/x")["x-b"] == "/x" }
             let kept = try proxy.get("/x")
@@ -192,7 +195,7 @@ import Testing
 
     @Test func `request rules act last, and on the request only`() throws {
         try scenario(
-            Self.top("request-headers", "{set: {x-from: proxy, X-Forwarded-Proto: https}, remove: [x-debug]}"),
+            Self.topRequests("{set: {x-from: proxy, X-Forwarded-Proto: https}, remove: [x-debug]}"),
             Self.route(
                 "request-headers",
                 "{set: {x-url: \"${scheme}://${host}${target}\", authorization: Basic eA==}, add: {x-list: b}, remove: [x-from, cookie]}"
@@ -215,7 +218,7 @@ import Testing
     }
 
     @Test func `request rules act on conditional, upgraded and content requests, and on trailers`() throws {
-        try scenario(Self.top("request-headers", "{set: {x-a: rule}, remove: [x-b]}")) { origin, proxy in
+        try scenario(Self.topRequests("{set: {x-a: rule}, remove: [x-b]}")) { origin, proxy in
             origin.on("*") { _ in [.requestBody, .answer(200, ["ETag: \"a\"", "Cache-Control: max-age=0"], body: "x")] }
             origin.on("/ws") { _ in
                 [.raw("HTTP/1.1 101 Switching Protocols\r\nConnection: Upgrade\r\nUpgrade: x\r\n\r\n"), .echo]
@@ -241,7 +244,7 @@ import Testing
     @Test func `a client does not get past a rule by another spelling of the name`() throws {
         try scenario(
             .other(section: "forwarding", key: "odd-field-names", value: "true"),
-            Self.top("request-headers", "{set: {x-user: nobody}, remove: [x-role]}")
+            Self.topRequests("{set: {x-user: nobody}, remove: [x-role]}")
         ) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "x")] }
             try proxy.get("/x", "X_User: root", "x.user: root", "X_Role: root", "X_Other: a")
@@ -252,7 +255,7 @@ import Testing
     }
 
     @Test func `trailers of a response lose what the rules take away`() throws {
-        try scenario(Self.top("response-headers", "{set: {x-told: \"${status}\"}, remove: [x-secret]}")) {
+        try scenario(Self.topResponses("{set: {x-told: \"${status}\"}, remove: [x-secret]}")) {
             origin, proxy in
             origin.on("/t") { _ in
                 [
@@ -270,8 +273,7 @@ import Testing
     // MARK: Sharing
 
     @Test func `Vary does not compare a field that is the same for all`() throws {
-        try scenario(Self.top("request-headers", "{set: {accept-language: en}, remove: [user-agent, accept-encoding]}"))
-        {
+        try scenario(Self.topRequests("{set: {accept-language: en}, remove: [user-agent, accept-encoding]}")) {
             origin, proxy in
             origin.on("/x") { _ in
                 [
@@ -291,7 +293,7 @@ import Testing
         "{set: {x-peer: \"${client}\"}}", "{add: {x-peer: \"${client}\"}}", "{set: {x-peer: \"${request-id}\"}}",
     ])
     func `a response that varies by a field with something of the client is not shared`(rule: String) throws {
-        try scenario(Self.top("request-headers", rule)) { origin, proxy in
+        try scenario(Self.topRequests(rule)) { origin, proxy in
             origin.on("/x") { [.answer(200, ["Cache-Control: max-age=60", "Vary: X-Peer"], body: "\($0.number)")] }
             origin.on("/y") { [.answer(200, ["Cache-Control: max-age=60"], body: "\($0.number)")] }
             let texts = try ["/x", "/x", "/y", "/y"].map { try proxy.get($0).text }
@@ -304,8 +306,8 @@ import Testing
     @Test func `the client is the one that the access log shows`() throws {
         try scenario(
             .other(section: "clients", key: "trusted-proxies", value: "[127.0.0.1]"),
-            Self.top("request-headers", "{set: {x-client: \"${client}\"}}"),
-            Self.top("response-headers", "{set: {x-client: \"${client} ${scheme}\"}}")
+            Self.topRequests("{set: {x-client: \"${client}\"}}"),
+            Self.topResponses("{set: {x-client: \"${client} ${scheme}\"}}")
         ) { origin, proxy in
             origin.on("*") { _ in [.answer(200, ["Cache-Control: max-age=60"], body: "x")] }
             for (fields, client) in [
@@ -343,7 +345,7 @@ import Testing
 
     @Test(arguments: [
         [Setting.other(section: "forwarding", key: "request-id", value: "make")],
-        [top("response-headers", "{set: {x-id: \"${request-id}\"}}")],
+        [topResponses("{set: {x-id: \"${request-id}\"}}")],
     ])
     func `a request without an identifier gets one where it is wanted, the same in all places`(settings: [Setting])
         throws
@@ -365,7 +367,7 @@ import Testing
     private static func isMade(_ id: String) -> Bool { id.wholeMatch(of: /[0-9a-f]{32}/) != nil }
 
     @Test func `clients that wait for one fetch each get their own variables`() throws {
-        try scenario(.workers(1), Self.top("response-headers", "{set: {x-q: \"${request-id}\"}}")) { origin, proxy in
+        try scenario(.workers(1), Self.topResponses("{set: {x-q: \"${request-id}\"}}")) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in [.gate(gate), .answer(200, ["Cache-Control: max-age=60"], body: "x")] }
             let crowd = Crowd(
