@@ -149,6 +149,43 @@ import Testing
         }
     }
 
+    @Test func `response rules act on streamed responses, on fetched parts and on what only the leader gets`() throws {
+        try scenario(settings: Self.responses + [.rangeMisses("part")]) { origin, proxy in
+            origin.on("/large") { _ in [.answer(200, Self.sent, body: String(repeating: "x", count: 100_000))] }
+            origin.on("/chunked") { _ in
+                [.head(200, Self.sent + ["Transfer-Encoding: chunked"]), .chunk("body"), .lastChunk("X-Secret: t")]
+            }
+            origin.on("/own") { _ in
+                [
+                    .answer(
+                        200, Self.sent.map { $0.replacing("60", with: "60, private=\"x-own\"") } + ["X-Own: a"],
+                        body: "x")
+                ]
+            }
+            for path in ["/large", "/chunked", "/own"] {
+                for verdict in ["miss", "hit"] {
+                    let answer = try proxy.get(path)
+                    expectRules(on: answer, told: "200 \(verdict) \(path)")
+                    #expect(path != "/own" || (answer["x-own"] == "a") == (verdict == "miss"))
+                }
+            }
+            origin.on("/part") { request in
+                let range = request["range"] == "bytes=0-4" ? "0-4" : "5-9"
+                return [.answer(206, Self.sent + ["Content-Range: bytes \(range)/10"], body: "01234")]
+            }
+            for (range, told) in [("0-4", "206 miss"), ("5-9", "206 miss"), ("2-7", "206 hit")] {
+                expectRules(on: try proxy.get("/part", "Range: bytes=\(range)"), told: "\(told) /part")
+            }
+            // A response to HEAD updates the stored one (RFC 9111 §4.3.5).
+            origin.on("/large") { _ in
+                [.head(200, Self.sent.map { $0 == "X-More: 0" ? "X-More: 7" : $0 } + ["Content-Length: 100000"])]
+            }
+            let head = try proxy.send("HEAD", "/large", "Cache-Control: no-cache")
+            expectRules(on: head, told: "200 pass /large", more: ["7", "1"])
+            expectRules(on: try proxy.get("/large"), told: "200 hit /large", more: ["7", "1"])
+        }
+    }
+
     @Test func `rules for what the cache reads act only on what clients see`() throws {
         try scenario(
             Self.topResponses(
