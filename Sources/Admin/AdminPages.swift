@@ -110,30 +110,8 @@ final class AdminPages {
                 AdminPage(
                     status: .notFound,
                     text:
-                        "Available: GET /healthz, /readyz, /metrics and /status, POST /purge with URLs or prefixes, one per line, or 'all', and POST /reload.\n"
+                        "Available: GET /healthz, /readyz, /metrics and /status, POST /purge with URLs, prefixes or tags, one per line, or 'all', and POST /reload.\n"
                 ))
-        }
-    }
-
-    /// The URLs in the lines of a purge, each in both schemes.
-    private struct Purge {
-        var urls: [ParsedURL] = []
-        /// The URLs to purge together with all URLs below them.
-        var prefixes: [ParsedURL] = []
-
-        /// - Returns: whether the line is a URL or a prefix.
-        mutating func add(_ line: String) -> Bool {
-            let word = "prefix "
-            if line.hasPrefix(word) {
-                guard !line.contains("?"), let urls = ParsedURL.ofEachScheme(String(line.dropFirst(word.count))) else {
-                    return false
-                }
-                prefixes += urls
-            } else {
-                guard let urls = ParsedURL.ofEachScheme(line) else { return false }
-                self.urls += urls
-            }
-            return true
         }
     }
 
@@ -144,43 +122,53 @@ final class AdminPages {
                 AdminPage(
                     status: .badRequest,
                     text:
-                        "\(reason). Send URLs such as http://www.example.com/page, or 'prefix http://www.example.com/img/' for everything below it, one per line, or just 'all'.\n"
+                        "\(reason). Send URLs such as http://www.example.com/page, 'prefix http://www.example.com/img/' for everything below it, or 'tag NAME' for all with that tag, one per line, or just 'all'; with 'soft' as the first line, they become stale.\n"
                 ))
         }
         // The lines are numbered as in an editor.
         let all = content.split(omittingEmptySubsequences: false, whereSeparator: \.isNewline).map(String.init)
-        let numbered = all.enumerated().filter { !$0.element.isEmpty }
-        let lines = numbered.map(\.element)
-        func finish(_ count: Int?) {
-            guard let count else {
-                onPurge("a purge was not finished: \(Self.summary(of: lines))")
-                return completion(.ending)
-            }
-            onPurge("\(Self.purged(count)): \(Self.summary(of: lines))")
-            onPurged {
-                completion(
-                    AdminPage(
-                        status: .ok,
-                        text: "\(Self.purged(count)); responses still being fetched will not be stored\n"))
-            }
+        var numbered = all.enumerated().filter { !$0.element.isEmpty }
+        var request = PurgeRequest()
+        if numbered.first?.element == "soft" {
+            request.isSoft = true
+            numbered.removeFirst()
         }
-        if lines == ["all"] { return server.purgeAll(completion: finish) }
+        let lines = numbered.map(\.element)
         if lines.isEmpty { return refuse("this is empty") }
         if lines.count > AdminSettings.maxPurges { return refuse("at most \(AdminSettings.maxPurges) at a time") }
-        var purge = Purge()
+        if lines == ["all"] {
+            request.isOfEverything = true
+            return purge(request, Self.summary(of: lines), completion)
+        }
         for (index, line) in numbered {
             if line == "all" { return refuse("'all' stands alone, and nothing was purged") }
-            guard purge.add(line) else {
+            guard request.add(line) else {
                 return refuse(
                     lines.count == 1
                         ? "this is none of them" : "line \(index + 1) is none of them, and nothing was purged")
             }
         }
-        server.purge(purge.urls, below: purge.prefixes, completion: finish)
+        purge(request, Self.summary(of: lines), completion)
     }
 
-    private static func purged(_ count: Int) -> String {
-        "purged \(count) stored response\(count == 1 ? "" : "s")"
+    /// - Parameter summary: of the request's lines, for the log.
+    private func purge(_ request: PurgeRequest, _ summary: String, _ completion: @escaping (AdminPage) -> Void) {
+        server.purge(request) { [self] outcome in
+            guard let outcome else {
+                onPurge("a purge was not finished: \(summary)")
+                return completion(.ending)
+            }
+            let text = outcome.text(of: request)
+            onPurge("\(text): \(summary)")
+            onPurged {
+                completion(
+                    AdminPage(
+                        status: .ok,
+                        text:
+                            "\(text); responses still being fetched will not be stored\(request.isSoft ? " as fresh" : "")\n"
+                    ))
+            }
+        }
     }
 
     /// Bytes of a purge's first line that the log shows: a URL may be longer than a line of the log.
@@ -277,6 +265,35 @@ final class AdminPages {
                     }),
             ]
         return AdminPage(PrometheusText.contentType, PrometheusText.page(families))
+    }
+}
+
+extension PurgeRequest {
+    /// Adds what a line names: a URL or a prefix, in both schemes, or a tag.
+    /// - Returns: false if it names none of these.
+    fileprivate mutating func add(_ line: String) -> Bool {
+        func rest(after word: String) -> String? {
+            line.hasPrefix(word) ? String(line.dropFirst(word.count)) : nil
+        }
+        if let tag = rest(after: "tag ")?.trimmed {
+            guard !tag.isEmpty, tag.utf8.count <= TagFields.longestTag else { return false }
+            tags.append(ByteSlice(tag))
+        } else if let prefix = rest(after: "prefix ") {
+            guard !prefix.contains("?"), let urls = ParsedURL.ofEachScheme(prefix) else { return false }
+            prefixes += urls
+        } else {
+            guard let urls = ParsedURL.ofEachScheme(line) else { return false }
+            self.urls += urls
+        }
+        return true
+    }
+}
+
+extension String {
+    /// Without the spaces at both ends.
+    fileprivate var trimmed: String {
+        let start = drop { $0 == " " }
+        return String(start.prefix(start.count - start.reversed().prefix { $0 == " " }.count))
     }
 }
 

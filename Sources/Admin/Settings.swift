@@ -1,3 +1,4 @@
+import HTTPSemantics
 package import Libevent
 package import Routing
 
@@ -5,6 +6,8 @@ package import Routing
 package struct AdminSettings: Sendable, Equatable {
     /// The maximum number of purges in one request. One walk through the store serves all prefixes.
     package static let maxPurges = 100
+    /// The maximum number of bytes of a tag.
+    package static let longestTag = TagFields.longestTag
     /// The maximum number of bytes of a request's content.
     package static let maxContent = 64 << 10
 

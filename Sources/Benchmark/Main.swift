@@ -18,6 +18,7 @@ import Foundation
 ///     Benchmark purges [--program] [RESPONSES]
 ///                                       purges of prefixes at once in a store of a million, and look-ups meanwhile; or
 ///                                       the same through the program, and hits meanwhile
+///     Benchmark tags [RESPONSES]        a purge of a tag that a tenth of a million responses have, and look-ups meanwhile
 ///     Benchmark simulate [--quick | --write FILE]
 ///                                       hit ratios of the eviction code against other policies
 @main
@@ -51,6 +52,7 @@ struct Main {
             let table =
                 try words.first == "--program" ? ProgramPurges.table(entries: entries) : Purges.table(entries: entries)
             say(Machine.stamp + table)
+        case "tags": say(Machine.stamp + TagPurges.table(entries: words.first.flatMap { Int($0) } ?? 1_000_000))
         case "simulate":
             if words.first == "--write", words.count == 2 { try Document.check(words[1]) }
             let report = Simulation.report(isQuick: words.contains("--quick"))
@@ -64,7 +66,7 @@ struct Main {
 
     private static func usage() -> Never {
         say(
-            "usage: Benchmark compare|micro|single-flight|simulate|purges|origin|load|storm; see Sources/Benchmark/Main.swift"
+            "usage: Benchmark compare|micro|single-flight|simulate|purges|tags|origin|load|storm; see Sources/Benchmark/Main.swift"
         )
         exit(64)
     }

@@ -91,6 +91,7 @@ enum KeyTable {
             """),
         Key("coalescing", "When concurrent requests share one fetch.", coalescing),
         Key("caching", "What is stored, and for how long if the response does not say.", caching),
+        Key("purge", "How stored responses are purged.", purge),
         Key("storage", isReadAtStart: true, "Size of the in-memory cache.", storage),
         Key(
             "upstreams", \.upstreams,
@@ -298,6 +299,15 @@ enum KeyTable {
             Whether Cache-Control in requests is honoured. honour: a browser's reload reaches the origin. \
             ignore: it does not.
             """),
+    ]
+
+    private static let purge: [Key<Settings>] = [
+        Key(
+            "soft-grace", \.proxy.purge.softGrace, .secondsUpToAYear,
+            """
+            How long a response may be served after a soft purge while it is being refreshed, unless it says \
+            must-revalidate or the like (s-maxage, with s-maxage-forbids-stale); more if its stale-while-revalidate is more.
+            """)
     ]
 
     private static let storage: [Key<Settings>] = [

@@ -90,6 +90,12 @@ enum RouteKeys {
             "response-headers", \.responseFields, .fieldChanges(of: .response),
             "Fields of responses to clients, after those of response-headers at the top."),
         Key(
+            "tags", \.tagFields, .list(of: .fieldName, atMost: KeyPolicy.mostNames),
+            """
+            Response fields that name tags, by which responses are purged together; Cache-Groups always does. Commas \
+            separate the tags in Cache-Tag and X-Magento-Tags, spaces in all others.
+            """),
+        Key(
             "key", "What makes two requests the same, beyond method, scheme, host and path.",
             [
                 Key(
@@ -154,6 +160,7 @@ enum RouteKeys {
         "    allow: [10.0.0.0/8]                 # default: [], which is everybody",
         "    deny: [10.1.0.0/16]                 # default: []",
         "    rate-limit: {rate: 20/s, burst: 40} # default: none; also key: {header: x-api-key}",
+        "    tags: [cache-tag, x-my-tags]        # default: [cache-tag, surrogate-key, xkey, x-magento-tags]",
         "    key:",
         "      query: {drop: [gclid, utm_*]}     # default: all; also none, {keep: [page]}",
         "      sort-query: true                  # default: false",

@@ -166,5 +166,6 @@ extension CachingPolicy {
         keyedFields = route.key.fields
         forwardsOddNames = proxy.forwarding.sendsOddNames
         storesPostAnswers = route.storesPostAnswers
+        tagFields = TagFields(route.tagFields)
     }
 }

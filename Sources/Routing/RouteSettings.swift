@@ -59,6 +59,8 @@ package struct RouteSettings: Sendable, Equatable {
     package var requestFields = FieldChanges()
     /// What changes in the fields of responses, after `ProxySettings.responseFields`.
     package var responseFields = FieldChanges()
+    /// The response fields that name tags, in lower case, beside `Cache-Groups`.
+    package var tagFields = TagFields.usual.names
     /// The parts of the cache key besides method, scheme, host and path.
     package var key = KeyPolicy()
 

@@ -33,6 +33,7 @@ package struct ProxySettings: Sendable, Equatable {
     package var responseFields = FieldChanges()
     package var coalescing = CoalescingSettings()
     package var caching = CachingSettings()
+    package var purge = PurgeSettings()
     /// The first route that matches a request applies. Empty: all requests go to the first upstream.
     package var routes: [RouteSettings] = []
 
@@ -204,6 +205,16 @@ package struct CachingSettings: Sendable, Equatable {
     /// The request to the origin when a client requests a range and no part of the representation is stored. A route
     /// may differ.
     package var rangeMisses = RangeMissRule.whole
+
+    package init() {}
+}
+
+/// How stored responses are purged.
+package struct PurgeSettings: Sendable, Equatable {
+    /// Seconds for which a response may be served after a soft purge, while it is refreshed. An hour, as
+    /// `CachingPolicy.staleIfUnreachable`: who purges softly would rather have old pages than waiting clients, and a
+    /// page that is asked for twice in that time shows its old state once.
+    package var softGrace: UInt32 = 3_600
 
     package init() {}
 }

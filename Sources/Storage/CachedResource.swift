@@ -1,5 +1,6 @@
 public import Bytes
 public import HTTPSemantics
+import Synchronization
 
 /// A snapshot of all that is known under one primary key. A snapshot is immutable: a look-up takes one reference out of
 /// the shard and reads the snapshot without the lock. Every change replaces the snapshot.
@@ -218,6 +219,36 @@ public struct CachedResource: Sendable {
         }
     }
 
+    // MARK: - Purges of tags
+
+    /// Whether no purge of a tag can have reached a variant since all were checked. Compares one number.
+    func isChecked(by tags: TagTable) -> Bool {
+        switch form {
+        case .only(let response): response.isChecked(at: tags.generation)
+        case .snapshot(let snapshot): snapshot.isChecked(by: tags)
+        }
+    }
+
+    /// Whether no purge of a tag has reached a variant. Then it is noted that all were checked.
+    func isUntouched(by tags: TagTable) -> Bool {
+        let generation = tags.generation
+        func isUntouched(_ response: StoredResponse) -> Bool {
+            guard let own = response.tags else { return true }
+            guard case .unchanged = own.standing(of: response.facts) else { return false }
+            own.checked.store(generation, ordering: .relaxed)
+            return true
+        }
+        switch form {
+        case .only(let response): return isUntouched(response)
+        case .snapshot(let snapshot):
+            guard allVariants.allSatisfy({ isUntouched($0.response) }) else { return false }
+            snapshot.checked.store(generation, ordering: .relaxed)
+            return true
+        }
+    }
+
+    // MARK: - Changes
+
     /// The contents of the snapshot, from which a change starts.
     var contents: Contents { Contents(variants: variants, partials: partials, knownVary: knownVary, markers: markers) }
 
@@ -264,6 +295,10 @@ final class ResourceSnapshot: Sendable {
     let notesSlot: EvictionSlot?
     /// The highest precedence among the whole variants.
     private let highestPrecedence: StoredResponse.Precedence
+    /// Whether a variant has tags.
+    private let hasTags: Bool
+    /// The number of purges of tags up to which the variants were checked (`ResponseTags.checked`); 0: not yet.
+    let checked = Atomic<UInt64>(0)
 
     init(_ contents: CachedResource.Contents, key: ByteSlice, notesSlot: EvictionSlot?) {
         self.key = key
@@ -275,6 +310,14 @@ final class ResourceSnapshot: Sendable {
         knownVary = contents.knownVary
         markers = contents.markers
         self.notesSlot = notesSlot
+        hasTags =
+            contents.variants.contains { $0.response.tags != nil }
+            || contents.partials.contains { $0.response.tags != nil }
+    }
+
+    /// Whether no purge of a tag can have reached a variant since all were checked.
+    func isChecked(by tags: TagTable) -> Bool {
+        !hasTags || checked.load(ordering: .relaxed) == tags.generation
     }
 
     var count: Int { only == nil ? several.count : 1 }

@@ -10,8 +10,11 @@ enum Charge {
     static let place = 24
     /// The `Extras` of a response: the object and the bytes of its variant key.
     static let extras = 160
-    /// The object that holds the names of a response's cache groups.
-    static let groups = 48
+    /// The `ResponseTags` of a response and their list; `tag` is the charge of each tag in it.
+    static let tags = 88
+    static let tag = 8
+    /// A tag that any stored response has: its object, its name's object and its places in the table.
+    static let distinctTag = 272
     /// A resource: its snapshot, its key's allocation and its place in the index.
     static let resource = 208
     /// Each response after the first of its resource: its place in the list, and in the index if there are many.

@@ -7,26 +7,29 @@ public struct PurgedURLs: Sendable {
     /// URLs as in a key: scheme, authority, path and query. Each stands for itself only.
     fileprivate var urls: [ByteSlice] = []
     /// Scheme, authority and path as in a key. Each also stands for every URL below it.
-    fileprivate let prefixes: [ByteSlice]
+    fileprivate var prefixes: [ByteSlice]
     /// Whether all URLs are purged.
     fileprivate let isEverything: Bool
 
     /// Begins with the URLs of `prefixes` and all below them.
-    public init(below prefixes: [ByteSlice]) {
+    public init(below prefixes: [ByteSlice] = []) {
         self.prefixes = prefixes
         isEverything = false
     }
 
-    private init() {
+    private init(isEverything: Bool) {
         prefixes = []
-        isEverything = true
+        self.isEverything = isEverything
     }
 
     /// All URLs.
-    public static let everything = PurgedURLs()
+    public static let everything = PurgedURLs(isEverything: true)
 
     /// Whether no URL is purged.
     public var isEmpty: Bool { urls.isEmpty && prefixes.isEmpty && !isEverything }
+
+    /// Adds the URL `prefix` and all below it.
+    public mutating func add(below prefix: ByteSlice) { prefixes.append(prefix) }
 
     /// Adds the URL of `key`, without the parts that a route adds behind it.
     public mutating func add(urlOf key: CacheKey) { urls.append(key.bytes[0..<key.url.count]) }

@@ -24,10 +24,12 @@ extension ResponseStore {
 
     /// Visits the keys in the next stretch of the store: one step of a walk. No caller waits while keys are compared: the
     /// shard's lock is held only to take some hundred references. Any thread.
-    /// - Parameter visit: called for each key that is in the shard during the whole walk of the shard, once, and perhaps
-    ///   for others. May change the store.
+    /// - Parameters:
+    ///   - settles: whether the responses that purges of tags have reached are dropped, or made stale, on the way.
+    ///   - visit: called for each key that is in the shard during the whole walk of the shard, once, and perhaps for
+    ///     others. May change the store.
     /// - Returns: whether the walk of this shard is over.
-    public func step(along walk: inout Walk, _ visit: (CacheKey) -> Void) -> Bool {
+    public func step(along walk: inout Walk, settling settles: Bool = false, _ visit: (CacheKey) -> Void) -> Bool {
         let start = walk.start
         var found: [CachedResource] = []
         // Memory is allocated before the lock is taken. The references in `found` are released after the lock is
@@ -38,7 +40,11 @@ extension ResponseStore {
         }
         walk.start = next ?? 0
         if next == nil { walk.shard = (walk.shard + 1) % shards.count }
-        for resource in found { visit(CacheKey(hash: resource.hash, bytes: resource.key)) }
+        for resource in found {
+            let key = CacheKey(hash: resource.hash, bytes: resource.key)
+            if settles, !resource.isChecked(by: tags) { settle(resource, under: key) }
+            visit(key)
+        }
         return next == nil
     }
 }

@@ -42,6 +42,8 @@ public final class ResponseStore: Sendable {
     }
 
     let shards: FixedArray<LockedShard>
+    /// The tags of the stored responses. A look-up finds no response that a purge of one of its tags has removed.
+    public let tags: TagTable
     private let shift: UInt64
     private let budget: MemoryBudget
     private let settings: StorageSettings
@@ -55,7 +57,8 @@ public final class ResponseStore: Sendable {
     private let mostResting: Atomic<Int>
 
     /// - Parameter budget: shared with the bodies that still arrive.
-    public init(settings: StorageSettings, budget: MemoryBudget) {
+    public init(settings: StorageSettings, budget: MemoryBudget, tags: TagTable = TagTable()) {
+        self.tags = tags
         precondition(settings.shards > 0 && settings.shards.nonzeroBitCount == 1, "shards must be a power of two")
         self.settings = settings
         windowLimit = settings.windowLimit
@@ -72,7 +75,10 @@ public final class ResponseStore: Sendable {
 
     /// All that is known under `key`. Allocates nothing.
     public func resource(_ key: CacheKey) -> CachedResource? {
-        shards[shardIndex(of: key.hash)].shard.withLock { $0.table.resource(key) }
+        guard let found = shards[shardIndex(of: key.hash)].shard.withLock({ $0.table.resource(key) }) else {
+            return nil
+        }
+        return found.isChecked(by: tags) ? found : settled(found, under: key)
     }
 
     /// The whole response under `key` that answers a request with `fields`, as `CachedResource.response(matching:)`
@@ -81,10 +87,27 @@ public final class ResponseStore: Sendable {
     /// - Parameter hash: of `key`, under the process's secret key (`KeyedHash`).
     public func response(hash: UInt64, key: Span<UInt8>, matching fields: FieldView) -> StoredResponse? {
         switch shards[shardIndex(of: hash)].shard.withLock({ $0.table.form(hash: hash, key: key) }) {
-        case .only(let response): return response
-        case .snapshot(let snapshot): return snapshot.response(matching: fields)
+        case .only(let response): if response.isChecked(at: tags.generation) { return response }
+        case .snapshot(let snapshot):
+            if snapshot.isChecked(by: tags) { return snapshot.response(matching: fields) }
         case nil: return nil
         }
+        return resource(CacheKey(hash: hash, bytes: ByteSlice(copying: key)))?.response(matching: fields)
+    }
+
+    /// The resource under `key`, in which `found` was not checked since the last purge of a tag.
+    @inline(never) // Once for each response after a purge.
+    private func settled(_ found: CachedResource, under key: CacheKey) -> CachedResource? {
+        settle(found, under: key) ? found : resource(key)
+    }
+
+    /// Lets the purges of tags have their effects on the responses of `found`, which is stored under `key`.
+    /// - Returns: false if `found` is no longer what is stored.
+    @discardableResult
+    func settle(_ found: CachedResource, under key: CacheKey) -> Bool {
+        if found.isUntouched(by: tags) { return true }
+        change(key) { $0.settle(key) }
+        return false
     }
 
     // MARK: - Storing
@@ -110,9 +133,9 @@ public final class ResponseStore: Sendable {
         guard response.objectSize <= settings.objectLimit else { return .tooLarge }
         response.setFrequency(min(StoredResponse.highestFrequency, UInt8(clamping: popularity)))
         return change(key, reserving: cost(of: response)) { shard in
-            guard !wasInvalidated(), !shard.holdsNewer(than: response, since: requestTime, under: key) else {
-                return .outdated
-            }
+            guard !wasInvalidated(), response.tags?.areRemoved != true,
+                !shard.holdsNewer(than: response, since: requestTime, under: key)
+            else { return .outdated }
             shard.store(response, under: key)
             return .stored
         } ?? .noRoom
@@ -133,7 +156,8 @@ public final class ResponseStore: Sendable {
         guard response.objectSize <= settings.objectLimit else { return .tooLarge }
         // The result of joining the parts with the stored parts is known only under the lock: reserve for the most.
         return change(key, reserving: cost(of: response) + parts.mostJoinedCharge) { shard in
-            !wasInvalidated() && shard.storeParts(response, parts, bringing: range, since: requestTime, under: key)
+            !wasInvalidated() && response.tags?.areRemoved != true
+                && shard.storeParts(response, parts, bringing: range, since: requestTime, under: key)
                 ? .stored : .outdated
         } ?? .noRoom
     }
@@ -143,7 +167,8 @@ public final class ResponseStore: Sendable {
     public func drop(_ former: StoredResponse, of key: CacheKey) { change(key) { $0.drop(former, of: key) } }
 
     /// Replaces `former` with `response`, which shares its body, after a validation (RFC 9111 §4.3.4). Only if `former`
-    /// is still stored: then the key was not invalidated since the origin was asked about it.
+    /// is still stored, and no purge of its tags has removed it: then it was not invalidated since the origin was asked
+    /// about it.
     /// - Parameter isConfirmed: whether the origin confirmed the response to GET for several requests, so that markers
     ///   of the key may be contradicted. False if the origin's response only updated the stored fields.
     public func freshen(
@@ -157,7 +182,8 @@ public final class ResponseStore: Sendable {
         }
         let response = response.packed(under: key)
         return change(key, reserving: cost(of: response)) { shard in
-            shard.freshen(former, with: response, under: key, isConfirmed: isConfirmed) ? .stored : .gone
+            former.tags?.areRemoved != true
+                && shard.freshen(former, with: response, under: key, isConfirmed: isConfirmed) ? .stored : .gone
         } ?? .noRoom
     }
 
@@ -202,6 +228,12 @@ public final class ResponseStore: Sendable {
     @discardableResult
     public func remove(_ key: CacheKey, keepsNotes: Bool = false) -> Int {
         change(key) { $0.remove(key, keepsNotes: keepsNotes) }
+    }
+
+    /// Makes all fresh responses of `key` stale.
+    /// - Returns: the number of responses of `key`.
+    public func soften(_ key: CacheKey, by softening: Softening) -> Int {
+        change(key) { $0.soften(key, by: softening) }
     }
 
     // MARK: - Memory
@@ -279,6 +311,7 @@ public final class ResponseStore: Sendable {
     /// The most bytes that an entry for `response` takes beside its body.
     private func cost(of response: StoredResponse) -> Int {
         response.overhead + CachedResource.charge(of: response.varyRule) + Charge.variant
+            + (response.tags?.mostCharge ?? 0)
     }
 
     /// Makes a change that may need memory, for a new resource and `cost` bytes more. `nil`, with nothing changed, if

@@ -10,6 +10,8 @@ extension Shard {
     mutating func storeParts(
         _ response: StoredResponse, _ new: StoredParts, bringing range: Range<Int>, since: Moment, under key: CacheKey
     ) -> Bool {
+        // Parts that a purge has removed are not completed.
+        settle(key)
         let old = table.resource(key)
         var contents = old?.contents ?? CachedResource.Contents()
         let hash = response.variantHash

@@ -40,7 +40,7 @@ struct Shard {
         return resource.variants.contains { variant in
             let held = variant.response
             return held.facts.responseTime.monotonic > since.monotonic && held.isSameVariant(as: response)
-                && held.facts.isMoreRecent(than: response.facts)
+                && held.facts.isMoreRecent(than: response.facts) && held.tags?.areRemoved != true
         }
     }
 
@@ -102,12 +102,15 @@ struct Shard {
         put(
             keepsNotes ? CachedResource.Contents(knownVary: old.knownVary, markers: old.markers) : .init(), over: old,
             under: key)
-        if table.count == 0, table.isLarge {
-            // A purge has emptied the shard: the memory of its lists is given back.
-            table.removeAll()
-            queues.removeAll()
-        }
+        giveBackLists()
         return variants.count
+    }
+
+    /// If a purge has emptied the shard, gives back the memory of its lists.
+    mutating func giveBackLists() {
+        guard table.count == 0, table.isLarge else { return }
+        table.removeAll()
+        queues.removeAll()
     }
 
     /// Evicts the least valuable entry that is not being sent. `false` if there is none, or if none was found soon
@@ -239,14 +242,14 @@ struct Shard {
     }
 
     private mutating func account(_ response: StoredResponse, under key: CacheKey) {
-        charged += response.overhead
+        charged += response.overhead + (response.tags?.beginStoring() ?? 0)
         bodies += response.retained
         responses += 1
         response.beginStoring(under: key)
     }
 
     private mutating func writeOff(_ response: StoredResponse) {
-        charged -= response.overhead
+        charged -= response.overhead + (response.tags?.endStoring() ?? 0)
         bodies -= response.retained
         responses -= 1
         response.endStoring()

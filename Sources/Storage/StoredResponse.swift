@@ -39,19 +39,19 @@ public final class StoredResponse: Sendable {
     public let looseBody: GrowingBody?
     /// Whether key, fields and body are in one block of memory.
     @inlinable public var isPacked: Bool { looseBody == nil }
-    /// The variant, the cache groups and the parts; `nil` if the response has none of them, as most.
-    private let extras: Extras?
+    /// The variant, the tags and the parts; most responses have none of them.
+    private let extras: Extras
 
     /// - Parameters:
     ///   - head: the fields to store, as complete lines (`StoredFields`).
     ///   - variant: the requests that the response answers; `nil` if the response does not vary.
-    ///   - groups: the cache groups of the response (RFC 9875).
+    ///   - tags: the tags and the cache groups of the response; `nil` if it has none.
     public init(
         head: HeadBlock, facts: ResponseFacts, body: GrowingBody, parts: StoredParts? = nil, variant: Variant? = nil,
-        groups: CacheGroups? = nil
+        tags: ResponseTags? = nil
     ) {
         self.facts = facts
-        extras = .of(variant, groups, parts: parts)
+        extras = Extras(variant, tags, parts: parts)
         fieldLines = head.bytes
         bodyLengthOrLineCount = UInt32(head.lineCount)
         looseBody = body
@@ -84,7 +84,7 @@ public final class StoredResponse: Sendable {
     ///   - lines: the fields to store, as complete lines (`StoredFields`).
     public init(
         packing lines: Span<UInt8>, body: Span<UInt8>, under key: Span<UInt8>, facts: ResponseFacts,
-        variant: Variant? = nil, groups: CacheGroups? = nil
+        variant: Variant? = nil, tags: ResponseTags? = nil
     ) {
         let block = Chunk(capacity: key.count + lines.count + body.count)
         block.write(key, at: 0)
@@ -94,8 +94,18 @@ public final class StoredResponse: Sendable {
         fieldLines = ByteSlice(block, key.count..<key.count + lines.count)
         bodyLengthOrLineCount = UInt32(body.count)
         looseBody = nil
-        extras = .of(variant, groups, parts: nil)
+        extras = Extras(variant, tags, parts: nil)
         uses = Atomic(0)
+    }
+
+    /// A copy of `other` with other facts, which shares its memory.
+    init(_ other: StoredResponse, facts: ResponseFacts) {
+        self.facts = facts
+        fieldLines = other.fieldLines
+        bodyLengthOrLineCount = other.bodyLengthOrLineCount
+        looseBody = other.looseBody
+        extras = other.extras
+        uses = Atomic(other.frequency)
     }
 
     /// A packed copy, if the response is complete and small; otherwise the response itself.
@@ -158,18 +168,20 @@ public final class StoredResponse: Sendable {
     /// The trailer section, if the body is complete and had one.
     public var trailers: ByteSlice? { looseBody?.trailers }
 
-    // MARK: - Variant and groups
+    // MARK: - Variant and tags
 
     /// The requests that the response answers; `nil` if the response does not vary.
-    public var variant: Variant? { extras?.variant }
+    public var variant: Variant? { extras.variant }
     /// The fields that the response's `Vary` nominates. `variantKey` has the values of these fields in the request that
     /// caused the response (RFC 9111 §4.1).
     public var varyRule: VaryRule { variant?.rule ?? .none }
     public var variantKey: VariantKey { variant?.key ?? .none }
     /// Distinguishes most variants of a resource; 0 for a response that does not vary. Computed in each call.
     var variantHash: UInt32 { variant.map { UInt32(truncatingIfNeeded: $0.key.hash) } ?? 0 }
-    /// The cache groups of the response (RFC 9875); most responses have none.
-    public var groups: CacheGroups? { extras?.groups }
+    /// The tags and the cache groups of the response; most responses have none.
+    public var tags: ResponseTags? { extras.tags }
+    /// Whether no purge of a tag can have reached the response since it was checked.
+    func isChecked(at generation: @autoclosure () -> UInt64) -> Bool { extras.areChecked(at: generation()) }
 
     /// Whether the request with `fields` gets this variant (RFC 9111 §4.1).
     public func answers(_ fields: FieldView) -> Bool { varyRule.isEmpty || variantKey.matches(fields, under: varyRule) }
@@ -196,7 +208,7 @@ public final class StoredResponse: Sendable {
 
     /// The stored parts of an incomplete representation; `nil` for a whole one. A response with parts is kept apart
     /// from the whole variants of its resource, and its own body is empty.
-    public var parts: StoredParts? { extras?.parts }
+    public var parts: StoredParts? { extras.parts }
 
     /// Whether the body, or the bodies of all parts, are complete.
     public var isAllThere: Bool { parts?.runs.allSatisfy { $0.body.completeLength != nil } ?? (bodyLength != nil) }
@@ -207,7 +219,7 @@ public final class StoredResponse: Sendable {
         return StoredResponse(
             head: other.head, facts: other.facts,
             body: isWhole ? parts.runs[0].body : GrowingBody(joining: [], budget: budget),
-            parts: isWhole ? nil : parts, variant: variant, groups: other.groups)
+            parts: isWhole ? nil : parts, variant: variant, tags: other.tags)
     }
 
     /// Whether this response's parts and `content`, the part in `other`, belong to one representation (RFC 9111 §3.4).
@@ -226,7 +238,7 @@ public final class StoredResponse: Sendable {
     var key: ByteSlice? { isPacked ? ByteSlice(fieldLines.chunk, 0..<fieldLines.start) : nil }
 
     /// Whether the response can be its whole resource: it contains its key, and does not vary.
-    var isWholeResource: Bool { isPacked && extras?.variant == nil }
+    var isWholeResource: Bool { isPacked && extras.variant == nil }
 
     func isPacked(under other: Span<UInt8>) -> Bool {
         guard isPacked else { return false }
@@ -236,9 +248,10 @@ public final class StoredResponse: Sendable {
 
     // MARK: - Memory
 
-    /// Bytes of memory, without the bytes that the body accounts for itself.
+    /// Bytes of memory, without the bytes that the body accounts for itself, and without the tags, which others may have
+    /// too.
     public var overhead: Int {
-        let extra = extras?.charge ?? 0
+        let extra = extras.charge
         guard let looseBody else { return Charge.packed + extra + fieldLines.chunk.capacity }
         let lenders = parts?.lenderCount ?? looseBody.lenderCount
         return Charge.response + extra + fieldLines.chunk.capacity + lenders * Charge.lender

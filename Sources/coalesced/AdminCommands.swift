@@ -97,9 +97,9 @@ struct AdminOption: ParsableArguments {
 struct Purge: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract:
-            "Remove stored responses from a running proxy: those of given URLs, everything below them, or everything.",
+            "Remove stored responses from a running proxy: those of given URLs, everything below them, those with given tags, or everything.",
         discussion:
-            "http:// and https:// are equivalent here: responses stored under either scheme are removed, since a server in front may terminate TLS. If one of the URLs is invalid, nothing is purged."
+            "http:// and https:// are equivalent here: responses stored under either scheme are removed, since a server in front may terminate TLS. If one of the URLs is invalid, nothing is purged. Tags are what responses name in Cache-Tag, Surrogate-Key, xkey, X-Magento-Tags or Cache-Groups."
     )
 
     @OptionGroup var admin: AdminOption
@@ -109,29 +109,52 @@ struct Purge: ParsableCommand {
             "Purge each URL and everything below it: /img covers /img, /img?x and /img/a, but not /images. The URL must have no query."
     )
     var prefix = false
+    @Flag(help: "Purge every response that has one of these tags, whatever its URL.") var tag = false
+    @Flag(
+        help:
+            "Make the responses stale instead of removing them: clients get them while the first who asks has them refreshed."
+    )
+    var soft = false
     // Unknown options end up in this array, too; `validate` refuses them.
     @Argument(
         parsing: .allUnrecognized,
         help: ArgumentHelp(
-            "URLs as clients request them (at most \(AdminSettings.maxPurges)); all variants of each are removed.",
+            "URLs as clients request them (at most \(AdminSettings.maxPurges)), of which all variants are removed; with --tag, tags.",
             valueName: "url"))
     var urls: [String] = []
 
     func validate() throws {
         try Self.refuseUnknownOption(among: urls)
+        if prefix, tag { throw ValidationError("Give either --prefix or --tag.") }
+        if tag, urls.isEmpty { throw ValidationError("--tag needs a tag; --all removes everything.") }
         guard all == urls.isEmpty else { throw ValidationError("Give either URLs or --all.") }
         if prefix, urls.isEmpty { throw ValidationError("--prefix needs a URL; --all removes everything.") }
+        let what = tag ? "tags" : "URLs"
         guard urls.count <= AdminSettings.maxPurges else {
-            throw ValidationError("\(urls.count) URLs are too many; give at most \(AdminSettings.maxPurges) at a time.")
+            throw ValidationError(
+                "\(urls.count) \(what) are too many; give at most \(AdminSettings.maxPurges) at a time.")
         }
-        for url in urls { try validate(url) }
+        for url in urls { try tag ? validate(tag: url) : validate(url) }
         guard content.utf8.count <= AdminSettings.maxContent else {
-            throw ValidationError("These URLs are too long for one request: give fewer at a time.")
+            throw ValidationError("These \(what) are too long for one request: give fewer at a time.")
         }
     }
 
     /// The content of the request.
-    private var content: String { all ? "all" : urls.map { prefix ? "prefix \($0)" : $0 }.joined(separator: "\n") }
+    private var content: String {
+        let word = tag ? "tag " : prefix ? "prefix " : ""
+        let lines = all ? ["all"] : urls.map { word + $0 }
+        return ((soft ? ["soft"] : []) + lines).joined(separator: "\n")
+    }
+
+    private func validate(tag: String) throws {
+        guard !tag.isEmpty, !tag.contains(where: \.isNewline), tag.first != " ", tag.last != " " else {
+            throw ValidationError("'\(tag)' is not a tag: it must not be empty, or begin or end with a space.")
+        }
+        guard tag.utf8.count <= AdminSettings.longestTag else {
+            throw ValidationError("A tag has at most \(AdminSettings.longestTag) bytes.")
+        }
+    }
 
     private func validate(_ url: String) throws {
         if prefix, url.contains("?") {
@@ -150,7 +173,11 @@ struct Purge: ParsableCommand {
     func run() throws {
         let reply = try admin.ask("POST", "/purge", body: content, patience: AdminClient.purgePatience)
         try output(reply)
-        guard !all, reply.hasPrefix("purged 0 ") else { return }
+        guard !all, reply.hasPrefix("purged 0 ") || reply.hasPrefix("made 0 ") else { return }
+        if tag {
+            return System.writeError(
+                "no stored response has the tag. Tags are compared byte by byte, with their case\n")
+        }
         System.writeError(
             urls.contains { $0.contains("*") }
                 ? "'*' is not a wildcard; use --prefix to purge everything below a URL\n"

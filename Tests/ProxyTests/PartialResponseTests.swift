@@ -43,7 +43,8 @@ import Testing
         let world = World([])
         let partial = try Self.partialResponse(row.fields, to: row.request, in: world)
         let budget = world.shared.budget
-        let response = partial.response(GrowingBody(budget: budget, expectedLength: 50), budget: budget)
+        let response = partial.response(
+            GrowingBody(budget: budget, expectedLength: 50), tags: nil, budget: budget)
         let parts = try #require(response.parts)
         // Runs that touch stand side by side.
         let (first, last) = (parts.runs.first?.range.lowerBound ?? 0, parts.runs.last?.range.upperBound ?? 0)
@@ -72,7 +73,8 @@ import Testing
             onto: "Cache-Control: max-age=60, private=\"x-a\"\nETag: \"a\"", in: World([]))
         #expect(partial.headForLeader.map { String($0.bytes) }?.contains("X-A: b") == true)
         let budget = MemoryBudget(limit: 1 << 20)
-        let response = partial.response(GrowingBody(budget: budget, expectedLength: 50), budget: budget)
+        let response = partial.response(
+            GrowingBody(budget: budget, expectedLength: 50), tags: nil, budget: budget)
         #expect(!String(response.head.bytes).contains("X-A"))
     }
 

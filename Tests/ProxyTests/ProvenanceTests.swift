@@ -174,8 +174,7 @@ import Upstream
         // What stands in, or was confirmed, has a status of its own.
         let status = course.source == .origin ? course.status : 200
         let circumstances = FetchedResponse.Circumstances(
-            leader: leader, search: .default, server: ByteSlice("192.0.2.2:80"), requestTime: arrival,
-            invalidations: nil)
+            leader: leader, search: .default, server: ByteSlice("192.0.2.2:80"), requestTime: arrival)
         return FetchedResponse(
             stored(course.fields, status: status), source: course.source,
             .on(stored: course.sharing, length: 1, isStored: course.isStored, notStored: course.notStored),

@@ -42,9 +42,23 @@ import Upstream
 
     private static func prefix(_ url: String) throws -> [ParsedURL] { try [#require(ParsedURL(url))] }
 
+    private static func request(_ urls: [ParsedURL] = [], below prefixes: [ParsedURL] = []) -> PurgeRequest {
+        var request = PurgeRequest()
+        (request.urls, request.prefixes) = (urls, prefixes)
+        return request
+    }
+
+    private static var everything: PurgeRequest {
+        var request = PurgeRequest()
+        request.isOfEverything = true
+        return request
+    }
+
     /// Runs `loop` until the purge that `begin` begins is done, which must not be at once.
     /// - Returns: how many responses it removed, and how many turns others had meanwhile.
-    private static func run(_ loop: EventLoop, begin: @escaping (_ completion: @escaping (Int?) -> Void) -> Void)
+    private static func run(
+        _ loop: EventLoop, begin: @escaping (_ completion: @escaping (PurgeOutcome?) -> Void) -> Void
+    )
         -> (purged: Int?, turns: Int)
     {
         var (purged, isOver, turns) = (Int?.none, false, 0)
@@ -55,7 +69,7 @@ import Upstream
         loop.atIterationEnd {
             others()
             begin { removed in
-                (purged, isOver) = (removed, true)
+                (purged, isOver) = (removed?.count, true)
                 loop.stop()
             }
             #expect(!isOver, "not all at once")
@@ -75,7 +89,7 @@ import Upstream
                 }
             }
             let urls = try (0..<10).map { try #require(ParsedURL("http://a.example/\($0)")) }
-            let (purged, turns) = Self.run(loop) { server.purge(urls, below: [], completion: $0) }
+            let (purged, turns) = Self.run(loop) { server.purge(Self.request(urls), completion: $0) }
             #expect(purged == 30 && store.numbers.responses == 30)
             // A turn for each part of the store, not for each URL: as many as there are, and a few.
             let parts = StorageSettings().shards
@@ -93,10 +107,10 @@ import Upstream
             let whole = try Self.prefix("http://a.example/")
             let (purged, turns) = Self.run(loop) { completion in
                 for (number, prefix) in prefixes.enumerated() {
-                    server.purge([], below: prefix) { counts[number] = $0 }
+                    server.purge(Self.request(below: prefix)) { counts[number] = $0?.count }
                 }
-                server.purge([], below: whole) { counts[58] = $0 }
-                server.purgeAll(completion: completion)
+                server.purge(Self.request(below: whole)) { counts[58] = $0?.count }
+                server.purge(Self.everything, completion: completion)
             }
             #expect((0..<58).allSatisfy { counts[$0] == 4 })
             #expect(counts[58] == 240 && purged == 240, "each counts a response that several purges have")
@@ -113,14 +127,14 @@ import Upstream
             var first: Int?
             let (one, other) = try (Self.prefix("http://a.example/0/"), Self.prefix("http://a.example/1/"))
             let (second, turns) = Self.run(loop) { completion in
-                server.purge([], below: one) { first = $0 }
+                server.purge(Self.request(below: one)) { first = $0?.count }
                 var wait = StorageSettings().shards / 2
                 func later() {
                     wait -= 1
                     if wait > 0 {
                         loop.schedule(after: 0, later)
                     } else {
-                        server.purge([], below: other, completion: completion)
+                        server.purge(Self.request(below: other), completion: completion)
                     }
                 }
                 later()
@@ -139,7 +153,7 @@ import Upstream
             let bytes = ByteSlice("http a.example /x")
             let before = server.shared.variations.invalidations
             let (purged, turns) = Self.run(loop) { completion in
-                server.purgeAll(completion: completion)
+                server.purge(Self.everything, completion: completion)
                 let isNoted = server.shared.variations.wasInvalidated(bytes.span, since: before)
                 #expect(isNoted, "at once")
             }
@@ -163,7 +177,7 @@ import Upstream
     @Test func `an empty purge ends at once`() throws {
         try onLoop { loop in
             var purged: Int?
-            Self.server(on: loop).purge([], below: []) { purged = $0 }
+            Self.server(on: loop).purge(PurgeRequest()) { purged = $0?.count }
             #expect(purged == 0)
             loop.stop()
         }
@@ -174,12 +188,12 @@ import Upstream
             let server = Self.server(on: loop)
             for page in 0..<20 { Self.put("http a.example /\(page)", in: server.shared) }
             var ends: [Int?] = []
-            server.purgeAll { ends.append($0) }
-            server.purgeAll { ends.append($0) }
+            server.purge(Self.everything) { ends.append($0?.count) }
+            server.purge(Self.everything) { ends.append($0?.count) }
             server.cancelPurges()
             let wereTold = ends == [nil, nil]
             #expect(wereTold && server.shared.store.numbers.responses == 20)
-            let (purged, _) = Self.run(loop) { server.purgeAll(completion: $0) }
+            let (purged, _) = Self.run(loop) { server.purge(Self.everything, completion: $0) }
             #expect(purged == 20 && ends.count == 2)
             loop.stop()
         }

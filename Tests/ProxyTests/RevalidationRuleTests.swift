@@ -231,7 +231,8 @@ import Testing
         for known in row.known { try world.learn(known, of: request) }
         let revalidation = Revalidation(
             plan: try world.plan(for: request), requestTime: arrival.after(10),
-            hasPassCookie: hasPassCookie, operation: nil, shared: world.shared,
+            generation: world.shared.tags.generation, hasPassCookie: hasPassCookie, operation: nil,
+            shared: world.shared,
             recorder: Recorder(loop: loop, metrics: LoopMetrics(), feed: nil, trustedProxies: TrustedProxies()))
         let fields = row.answer.first?.isNumber == true ? String(row.answer.dropFirst(4)) : row.answer
         act(revalidation, block(fields))

@@ -15,8 +15,10 @@ extension Moment {
 
 extension Arrival {
     /// Of a request of some client.
-    static func at(_ time: Moment) -> Arrival {
+    /// - Parameter purges: how many purges of tags there had been.
+    static func at(_ time: Moment, after purges: UInt64 = 1) -> Arrival {
         Arrival(
-            time: time, peer: ByteSlice("192.0.2.1"), hasAddress: true, isFromTrustedProxy: false, madeID: .none)
+            time: time, generation: purges, peer: ByteSlice("192.0.2.1"), hasAddress: true, isFromTrustedProxy: false,
+            madeID: .none)
     }
 }

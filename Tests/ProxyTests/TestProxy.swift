@@ -91,8 +91,17 @@ final class TestProxy {
 /// Accepts connections, collects requests without content, and answers them in their order when it is told to.
 final class TestOrigin {
     private var listener: Listener?
-    /// Those with a request that is not answered.
-    private var asking: [TestSocket] = []
+    /// A request that is not answered.
+    struct Asking {
+        let socket: TestSocket
+        let head: String
+        /// The origin's `version` when the request came.
+        let version: Int
+    }
+
+    private var asking: [Asking] = []
+    /// Of what it has to say.
+    var version = 0
     private var connections: [TestSocket] = []
     /// The one whose response has begun.
     private var answering: TestSocket?
@@ -108,11 +117,12 @@ final class TestOrigin {
             let input = ByteBuffer(capacity: 4096)
             connection.onReadable = { [unowned self, unowned loop] connection in
                 guard case .bytes = connection.read(into: input) else { return connection.close() }
-                guard String(input.copied()).hasSuffix("\r\n\r\n") else { return }
-                lastRequest = String(input.copied())
+                let head = String(input.copied())
+                guard head.hasSuffix("\r\n\r\n") else { return }
+                lastRequest = head
                 input.removeAll()
                 requestCount += 1
-                asking.append(connection)
+                asking.append(Asking(socket: connection, head: head, version: version))
                 loop.stop()
             }
             connection.startReading()
@@ -129,21 +139,21 @@ final class TestOrigin {
 
     /// The same with 304, or another status without content.
     func answer(status: String, _ fields: String) {
-        answering = asking.removeFirst()
+        answering = take().socket
         goOn("HTTP/1.1 \(status)\r\n\(fields)\r\n\r\n")
         answering = nil
     }
 
     /// The same with a first part of a body of `length` bytes.
     func begin(_ part: String, of length: Int, _ fields: String = "Cache-Control: max-age=60") {
-        answering = asking.removeFirst()
+        answering = take().socket
         goOn("HTTP/1.1 200 OK\r\nContent-Length: \(length)\r\n\(fields)\r\n\r\n\(part)")
     }
 
     /// Answers the request that has waited longest with a part of a representation of 10 bytes.
     func answer(part: String, from first: Int, _ fields: String) {
         let (length, last) = (part.utf8.count, first + part.utf8.count - 1)
-        answering = asking.removeFirst()
+        answering = take().socket
         goOn(
             "HTTP/1.1 206 Partial Content\r\nContent-Length: \(length)\r\nContent-Range: bytes \(first)-\(last)/10\r\n"
                 + "Cache-Control: max-age=60\r\n\(fields)\r\n\r\n\(part)")
@@ -153,7 +163,7 @@ final class TestOrigin {
     /// Begins to answer with a part of a representation of 10 bytes.
     /// - Parameter last: the last byte of that part; only `part` is sent now.
     func begin(part: String, from first: Int, to last: Int, _ fields: String) {
-        answering = asking.removeFirst()
+        answering = take().socket
         goOn(
             "HTTP/1.1 206 Partial Content\r\nContent-Length: \(last - first + 1)\r\n"
                 + "Content-Range: bytes \(first)-\(last)/10\r\n\(fields)\r\n\r\n\(part)")
@@ -168,26 +178,28 @@ final class TestOrigin {
     /// Sends something before it answers.
     func tell(_ text: String) {
         let bytes = ByteSlice(text)
-        _ = asking.first?.write(bytes.span)
+        _ = asking.first?.socket.write(bytes.span)
     }
 
     /// Turns the connection of the request that has waited longest into a tunnel, whose end it gives.
     func switchProtocols() -> TestSocket {
-        let socket = asking.removeFirst()
+        let socket = take().socket
         let head = ByteSlice("HTTP/1.1 101 Switching Protocols\r\nConnection: upgrade\r\nUpgrade: x\r\n\r\n")
         _ = socket.write(head.span)
         return socket
     }
 
     func answerLast(_ body: String, _ fields: String) {
-        let one = asking.removeLast()
+        let one = asking.removeLast().socket
         let bytes = ByteSlice("HTTP/1.1 200 OK\r\nContent-Length: \(body.utf8.count)\r\n\(fields)\r\n\r\n\(body)")
         _ = one.write(bytes.span)
     }
     var askingCount: Int { asking.count }
     func skip() { if asking.count > 1 { asking.removeFirst() } }
     /// Closes its connection instead.
-    func hangUp() { asking.removeFirst().close() }
+    func hangUp() { take().socket.close() }
+    /// The request that has waited longest, to be answered by the test.
+    func take() -> Asking { asking.removeFirst() }
 }
 
 /// A client that takes whatever it is sent.
@@ -207,7 +219,8 @@ final class TestClient: TransactionClient, TurnTaker {
 
     func ask(_ request: ClientRequest) {
         let transaction = Transaction(
-            request, .at(worker.context.moment), client: self, in: worker.context,
+            request, .at(worker.context.moment, after: worker.context.tags.generation), client: self,
+            in: worker.context,
             latestGroup: worker.clients.latestGroup)
         self.transaction = transaction
         transaction.look()

@@ -78,8 +78,7 @@ struct World {
 
     func lookUp(_ request: ClientRequest, after seconds: Int64) -> Lookup.Outcome {
         Lookup(
-            request: request, resource: store.resource(request.key), groups: shared.groups,
-            now: arrival.after(seconds), sharing: sharing
+            request: request, resource: store.resource(request.key), now: arrival.after(seconds), sharing: sharing
         ).outcome
     }
 
@@ -103,7 +102,7 @@ struct World {
             let fields = block("Vary: \(names)")
             store.learn(VaryRule(fields.view) ?? .none, for: key)
         case .invalidated(let group):
-            shared.groups.invalidate([group], of: request.authority, at: arrival.after(1).monotonic)
+            shared.invalidate([group], of: request.authority)
         case .part(let range, let length, let fields):
             let body = GrowingBody(budget: budget, expectedLength: range.count)
             let bytes = [UInt8](repeating: 0x78, count: range.count)
@@ -127,9 +126,13 @@ struct World {
         let bytes = key.bytes
         let response = StoredResponse(
             packing: head.bytes.span, body: body.span, under: bytes.span, facts: facts,
-            variant: Variant(for: request.view, under: rule), groups: CacheGroups.of(head.view, requestTime: arrival))
+            variant: Variant(for: request.view, under: rule), tags: tags(in: head.view))
         let outcome = store.store(response, under: key, requestTime: arrival, unless: { false })
         #expect(outcome == .stored)
+    }
+
+    private func tags(in fields: FieldView) -> ResponseTags? {
+        shared.tags.tags(in: fields, by: .usual, at: "a.example", requested: shared.tags.generation)
     }
 
     private func head(_ fields: String) -> (HeadBlock, ResponseFacts) {

@@ -19,8 +19,8 @@ struct PurgeWalkTests {
         var (dropped, steps) = ([Int: Int](), 0)
         while !condition(walk) {
             steps += 1
-            for ended in walk.step(through: cache.store, drop: { cache.store.remove($0) }) {
-                dropped[ended.number] = ended.dropped
+            for ended in walk.step(through: cache.store, purge: { key, _ in cache.store.remove(key) }) {
+                dropped[ended.number] = ended.purged
             }
         }
         return (dropped, steps)
@@ -52,7 +52,7 @@ struct PurgeWalkTests {
         var steps = 0
         // In the third of eight shards, each of which takes several steps.
         while cache.store.numbers.responses > 8_000 - 1_200 {
-            _ = walk.step(through: cache.store, drop: { cache.store.remove($0) })
+            _ = walk.step(through: cache.store, purge: { key, _ in cache.store.remove(key) })
             steps += 1
         }
         walk.add(Self.below("http a /1/"), as: 2, in: cache.store)
@@ -73,7 +73,7 @@ struct PurgeWalkTests {
         var walk = PurgeWalk()
         walk.add(Self.below("http a /0/"), as: 1, in: cache.store)
         walk.add(Self.below("http a /1/"), as: 2, in: cache.store)
-        _ = walk.step(through: cache.store, drop: { cache.store.remove($0) })
+        _ = walk.step(through: cache.store, purge: { key, _ in cache.store.remove(key) })
         walk.remove(1)
         walk.add(Self.below("http a /0/"), as: 3, in: cache.store)
         walk.remove(3)
@@ -106,7 +106,7 @@ struct PurgeWalkTests {
                 walk.add(Self.below("http a /\(folder)/"), as: begun, in: cache.store)
                 purges[begun] = (folder, keys(in: folder), 0)
             }
-            let over = walk.step(through: cache.store) { key in
+            let over = walk.step(through: cache.store) { key, _ in
                 let bytes = key.bytes
                 let name = String(bytes.span)
                 for (number, purge) in purges where name.hasPrefix("http a /\(purge.folder)/") {
@@ -122,7 +122,7 @@ struct PurgeWalkTests {
                 }
                 #expect(model.before.isEmpty)
                 // It may have begun to count later.
-                #expect(purge.dropped <= model.dropped)
+                #expect(purge.purged <= model.dropped)
                 ended += 1
             }
         }

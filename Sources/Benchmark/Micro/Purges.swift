@@ -62,10 +62,10 @@ enum Purges {
         let begun = System.now
         while !walk.isEmpty {
             let start = System.now
-            let ended = walk.step(through: store) { store.remove($0) }
+            let ended = walk.step(through: store) { key, _ in store.remove(key) }
             result.longestStep = max(result.longestStep, System.now - start)
             result.steps += 1
-            result.dropped += ended.reduce(0) { $0 + $1.dropped }
+            result.dropped += ended.reduce(0) { $0 + $1.purged }
         }
         result.walked += System.now - begun
     }

@@ -92,6 +92,9 @@ public struct CachingPolicy: Sendable, Equatable {
     /// also selected by fields that some origins read as a field it varies by (`FieldAlias`).
     public var forwardsOddNames = false
 
+    /// The fields in which responses name their tags, beside `Cache-Groups`.
+    public var tagFields = TagFields.usual
+
     /// The request directives that this cache ignores.
     public var ignoredRequestDirectives: RequestDirectivePolicy = .honoursAll
 

@@ -54,8 +54,8 @@ public struct ResponseFacts: Sendable, Equatable {
         /// 10036).
         @inlinable public static var isIncremental: Self { Self(rawValue: 1 << 27) }
         // After receipt
-        /// One of the response's cache groups was invalidated: validate before the next use (RFC 9875 §3). This flag is
-        /// never stored: a response that an unsafe request or a purge invalidates is dropped.
+        /// One of the response's cache groups was invalidated: validate before the next use (RFC 9875 §3). Set only for
+        /// that: a response that an unsafe request or a purge invalidates is dropped.
         @inlinable public static var isInvalidated: Self { Self(rawValue: 1 << 31) }
     }
 
@@ -65,9 +65,9 @@ public struct ResponseFacts: Sendable, Equatable {
     /// The source of the lifetime.
     public let lifetimeSource: LifetimeSource
     /// Seconds (RFC 9111 §4.2.1), rounded up: 0 means no lifetime at all. `freshUntil` is exact.
-    public let lifetime: UInt32
+    public private(set) var lifetime: UInt32
     /// Seconds past the lifetime for which the response may be served while a refresh runs (RFC 5861 §3).
-    public let staleWhileRevalidate: UInt32
+    public private(set) var staleWhileRevalidate: UInt32
     /// Seconds past the lifetime for which the response may be served when the origin fails (RFC 5861 §4).
     public let staleIfError: UInt32
     /// Nanosecond of the monotonic clock from which the age counts (RFC 9111 §4.2.3).
@@ -211,4 +211,27 @@ public struct ResponseFacts: Sendable, Equatable {
 
     /// Makes the response stale from now on (RFC 9111 §4.3.5).
     public mutating func expire(at now: Moment) { freshUntil = min(freshUntil, now.monotonic) }
+
+    /// Makes a fresh response stale from `softening.time` on, after a soft purge: without a lifetime, since a loop's clock
+    /// may be behind. It may be served for `softening.grace` while it is refreshed, unless a directive forbids that.
+    /// - Returns: false, without a change, if the response was stale already.
+    public mutating func soften(by softening: Softening) -> Bool {
+        guard lifetime > 0, freshUntil > softening.time else { return false }
+        (freshUntil, lifetime) = (softening.time, 0)
+        staleWhileRevalidate = max(staleWhileRevalidate, softening.grace)
+        return true
+    }
+}
+
+/// A soft purge: the responses that it reaches become stale.
+public struct Softening: Sendable, Equatable {
+    /// Nanoseconds of the monotonic clock.
+    public let time: Int64
+    /// Seconds from then on in which the responses may be served while they are refreshed.
+    public let grace: UInt32
+
+    public init(at time: Int64, grace: UInt32) {
+        self.time = time
+        self.grace = grace
+    }
 }

@@ -1,31 +1,15 @@
 import Bytes
 import RawStructuredFieldValues
 
-/// The groups a response belongs to or invalidates (RFC 9875). Opaque strings, compared byte by byte, and only within
+/// The groups that a response belongs to or invalidates (RFC 9875). Opaque strings, compared byte by byte, and only within
 /// one origin.
-///
-/// Immutable; an object, since most responses have no groups and should not grow for them.
-public final class CacheGroups: Sendable {
+public enum CacheGroups {
     /// Further groups in one field are omitted. RFC 9875 §2 requires support for at least 32.
     static let maxGroups = 128
 
-    /// At least one.
-    public let names: [String]
-    /// The time of the request that fetched or last validated the response, in nanoseconds of the monotonic clock. An
-    /// invalidation after this time applies: the origin may have generated the response before it.
-    public let requestTime: Int64
-
-    /// The groups of a response that is stored; `nil` if the field is missing, empty or invalid.
-    public static func of(_ fields: FieldView, requestTime: Moment) -> CacheGroups? {
-        // Checked outside of `init`, which would allocate first.
-        guard fields.contains(.cacheGroups) else { return nil }
-        let names = strings(fields, "cache-groups")
-        return names.isEmpty ? nil : CacheGroups(names: names, requestTime: requestTime.monotonic)
-    }
-
-    private init(names: [String], requestTime: Int64) {
-        self.names = names
-        self.requestTime = requestTime
+    /// The groups that a response belongs to; none if the field is missing, empty or invalid.
+    public static func names(in fields: FieldView) -> [String] {
+        fields.contains(.cacheGroups) ? strings(fields, "cache-groups") : []
     }
 
     /// The groups that a response invalidates. The field is ignored in responses to safe methods (§3) and in errors: an

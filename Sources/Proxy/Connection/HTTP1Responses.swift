@@ -2,6 +2,7 @@ import Bytes
 import HTTPSemantics
 import Libevent
 import Routing
+import Storage
 import Telemetry
 import Upstream
 
@@ -46,8 +47,8 @@ class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
     /// Begins the transaction that answers the current request.
     final func answer(_ request: consuming ClientRequest) {
         let arrival = Arrival(
-            time: context.moment, peer: peerText, hasAddress: peer.port != nil, isFromTrustedProxy: isTrustedProxy,
-            madeID: request.needsID ? context.requestIDs.next() : .none)
+            time: context.moment, generation: context.tags.generation, peer: peerText, hasAddress: peer.port != nil,
+            isFromTrustedProxy: isTrustedProxy, madeID: request.needsID ? context.requestIDs.next() : .none)
         let new = Transaction(request, arrival, client: self, in: context, latestGroup: clients.latestGroup)
         transaction = new
         new.begin()

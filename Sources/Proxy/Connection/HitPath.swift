@@ -172,7 +172,7 @@ final class HitPath {
         _ head: RequestHead, _ fields: FieldView, on route: Route, by rules: RouteRules? = nil,
         of client: ClientTransport, _ sending: Sending
     ) -> Outcome? {
-        guard let found = keys.response(in: store, matching: fields), found.groups == nil,
+        guard let found = keys.response(in: store, matching: fields),
             case .fresh(let age, let ttl) = found.facts.reuse(
                 for: .none, at: Moment(monotonic: loop.now, wall: loop.wallClockSeconds)),
             let length = found.bodyLength,

@@ -54,11 +54,9 @@ struct Announcement {
     }
 
     /// Closes the operation after an invalidation that could not find it: one of the response's own key before the
-    /// delivery, or one of its groups before its head named them.
+    /// delivery, or one of its tags or groups before its head named them.
     func closeIfInvalidated(_ response: StoredResponse, _ operation: FetchOperation) {
-        if response.groups != nil, context.shared.groups.haveInvalidated(response, of: request.authority) {
-            operation.close()
-        }
+        if response.tags?.firstPurge != nil { operation.close() }
         if fetch.wasInvalidated { operation.invalidate() }
     }
 

@@ -60,6 +60,8 @@ final class Fetch: DeadlineTarget {
     private(set) var operation: FetchOperation?
     var exchange: Exchange?
     private(set) var sentAt: Moment
+    /// How many purges of tags there had been when the origin was asked.
+    private(set) var generation: UInt64 = 0
     var placement = Placement()
     /// The response, from its head to the end of its body. The waiters have it, unless it awaits memory.
     var fetched: FetchedResponse?
@@ -137,6 +139,7 @@ final class Fetch: DeadlineTarget {
     /// exchange ends by itself and the connection is used again.
     func ask(_ conditions: FetchRequestWriter.Conditions = .storedAndClients) {
         sentAt = context.moment
+        generation = context.tags.generation
         placement.formerInvalidations = context.invalidations
         var writer = FetchRequestWriter(under: conditions, awaitsContinue: awaitsContinue, hasLeader: leader != nil)
         let asked = context.write(plan, from: arrival, with: &writer)

@@ -45,8 +45,6 @@ final class FetchedResponse: Sendable {
         let server: ByteSlice
         /// When the origin was asked.
         let requestTime: Moment
-        /// The record of invalidated cache groups, for the response's groups; `nil` if it has none.
-        let invalidations: GroupInvalidations?
     }
 
     /// What is known only after the head.
@@ -136,13 +134,14 @@ final class FetchedResponse: Sendable {
         if case .nobody = sharing { false } else { true }
     }
 
-    /// Whether the response may answer `request`, which joined and whose head was complete at `time`.
+    /// Whether the response may answer `request`, which joined and whose head was complete at `time`, after `purges` of
+    /// tags.
     ///
     /// RFC 9111 §4: the response must be storable, and match in the fields that `Vary` nominates; it must be fresh for
     /// a request that came after the head had arrived.
-    func mayServe(_ request: ClientRequest, arrivedAt time: Moment) -> Bool {
+    func mayServe(_ request: ClientRequest, arrivedAt time: Moment, after purges: UInt64) -> Bool {
         guard isFor(request), !wasPassed(by: request.route) else { return false }
-        if isOutdated(at: time) || isTooFarOff(for: request) { return false }
+        if isOutdated(after: purges) || isTooFarOff(for: request) { return false }
         switch sharing {
         case .nobody:
             return false
@@ -181,14 +180,12 @@ final class FetchedResponse: Sendable {
         return !range.begins(inFirst: GrowingBody.smallestWindow)
     }
 
-    /// Whether one of the response's groups was invalidated before a request came at `time` (RFC 9875 §3). Looked up
-    /// each time: a request may join after an invalidation that does not yet find these groups, and before the fetch
-    /// finds the invalidation.
-    private func isOutdated(at time: Moment) -> Bool {
-        guard let invalidations = circumstances.invalidations, let groups = response.groups,
-            let since = invalidations.whenInvalidated(groups, of: leader.authority)
-        else { return false }
-        return time.monotonic >= since
+    /// Whether one of the response's tags was purged, or one of its groups invalidated (RFC 9875 §3), since the origin
+    /// was asked, and before a request came after `purges`. Looked up each time: a request may join after a purge that
+    /// does not yet find these tags, and before the fetch finds the purge.
+    private func isOutdated(after purges: UInt64) -> Bool {
+        guard let tags = response.tags, let first = tags.firstPurge else { return false }
+        return purges >= first
     }
 
     /// Whether the leader's request would have gone past the cache by the settings of a request that joins: a reload

@@ -52,7 +52,7 @@ struct HeadDecision {
     ///   - policy: the policy of the plan's route.
     ///   - hasPassCookie: whether the request goes past the cache because of one of its cookies.
     ///   - objectLimit: the largest object that may be stored, in bytes.
-    ///   - isOutdated: whether one of the response's groups was invalidated.
+    ///   - isOutdated: whether a tag of the response was purged, or a group invalidated.
     ///   - wasInvalidated: whether the key of the fetch was invalidated.
     static func on(
         _ facts: ResponseFacts, _ fields: FieldView, length: Int?, part: ReceivedPart? = nil,

@@ -79,8 +79,8 @@ struct HeadHandling {
         if method == .head {
             revalidation.freshen(fromHead: head.fields, facts, contentLength: head.head.contentLength)
         }
-        let groups = CacheGroups.of(head.fields, requestTime: requestTime)
-        let decision = decide(head, facts, route.policy, groups)
+        let tags = tags(in: head.fields, route.policy)
+        let decision = decide(head, facts, route.policy, tags)
         if method == .get, plan.former != nil {
             revalidation.forbidStaleUse(
                 after: facts, head.fields, willBeStored: decision.willBeStored,
@@ -89,7 +89,7 @@ struct HeadHandling {
         if status == .ok, isFullResponseUnusable(decision), remembersUnusableResponse(because: decision.sharing) {
             return .release
         }
-        let response = makeResponse(head, facts, route.policy, groups, decision)
+        let response = makeResponse(head, facts, route.policy, tags, decision)
         let forLeader =
             facts.contains(.excludesFields)
             ? response.withHead(keptHead(head, facts, route.policy, isForLeader: true)) : nil
@@ -101,8 +101,14 @@ struct HeadHandling {
     /// The rules for applying the origin's answer to the stored responses.
     private var revalidation: Revalidation {
         Revalidation(
-            plan: plan, requestTime: requestTime, hasPassCookie: hasPassCookie,
+            plan: plan, requestTime: requestTime, generation: fetch.generation, hasPassCookie: hasPassCookie,
             operation: fetch.operation, shared: context.shared, recorder: context.recorder)
+    }
+
+    @inline(__always)
+    private func tags(in fields: FieldView, _ policy: CachingPolicy) -> ResponseTags? {
+        context.tags.tags(
+            in: fields, by: policy.tagFields, at: request.authority, requested: fetch.generation)
     }
 
     /// Handles a 304 to our own conditions.
@@ -202,13 +208,16 @@ struct HeadHandling {
         guard let part = ReceivedPart(head.fields, status: head.head.status, contentLength: length, asked: range) else {
             return rejectPart(head)
         }
+        // Parts that a purge has removed meanwhile are not completed.
+        let stored = plan.parts?.tags?.areRemoved == true ? nil : plan.parts
         let partial = PartialResponse(
-            part, head.fields, with: plan.parts, for: request, requestTime: requestTime, responseTime: responseTime)
+            part, head.fields, with: stored, for: request, requestTime: requestTime, responseTime: responseTime)
         // Before `decide`: a part that is not used teaches no query rules.
         guard partial.hasEverythingWanted else { return rejectPart(head) }
-        let decision = decide(
-            head, partial.facts, policy, CacheGroups.of(head.fields, requestTime: requestTime), part: part)
-        let response = partial.response(makeBody(for: decision), budget: context.shared.budget)
+        let decision = decide(head, partial.facts, policy, tags(in: head.fields, policy), part: part)
+        let keptHead = partial.head
+        let response = partial.response(
+            makeBody(for: decision), tags: tags(in: keptHead.view, policy), budget: context.shared.budget)
         if !partial.leavesParts { revalidation.dropParts(after: partial.facts) }
         let forLeader = partial.headForLeader.map { response.withHead($0) }
         return .handOut(fetched(response, forLeader: forLeader, keptBy: partial.keeper, from: head, decision))
@@ -259,7 +268,7 @@ struct HeadHandling {
     ///   - facts: the facts of the response as it would be stored.
     ///   - part: the part of the representation that the content is, if a range was requested and a part came.
     private func decide(
-        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, _ groups: CacheGroups?,
+        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, _ tags: ResponseTags?,
         part: ReceivedPart? = nil
     ) -> HeadDecision {
         let fields = head.fields
@@ -269,7 +278,7 @@ struct HeadHandling {
                 ? head.head.contentLength.map { Int(clamping: $0) } : head.head.framing.announcedLength,
             part: part, for: plan, policy, hasPassCookie: hasPassCookie,
             objectLimit: context.storage.objectLimit,
-            isOutdated: isOutdated(groups),
+            isOutdated: tags?.forbidStoring(facts) ?? false,
             wasInvalidated: fetch.wasInvalidated)
         // False of nearly all responses.
         if fields.contains(.noVarySearch) || request.isUnderVariation {
@@ -282,11 +291,6 @@ struct HeadHandling {
         }
         decision.announcesStored = isSureToBeStored(decision)
         return decision
-    }
-
-    /// Whether one of the response's groups was invalidated since the origin was asked (RFC 9875 §3).
-    private func isOutdated(_ groups: CacheGroups?) -> Bool {
-        groups.map { context.shared.groups.whenInvalidated($0, of: request.authority) != nil } ?? false
     }
 
     /// Whether clients may be told that the response is stored: no known fact speaks against it. For an announced
@@ -328,7 +332,7 @@ struct HeadHandling {
     }
 
     private func makeResponse(
-        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, _ groups: CacheGroups?,
+        _ head: borrowing ReceivedHead, _ facts: ResponseFacts, _ policy: CachingPolicy, _ tags: ResponseTags?,
         _ decision: HeadDecision
     ) -> StoredResponse {
         let variant = facts.contains(.varies) ? request.variant(under: request.varyRule(head.fields)) : nil
@@ -343,11 +347,11 @@ struct HeadHandling {
                 to: lines)
             request.route.storedFields?.apply(toLinesFrom: 0, in: lines, of: head.head.status)
             return StoredResponse(
-                packing: lines.span, body: content, under: key.span, facts: facts, variant: variant, groups: groups)
+                packing: lines.span, body: content, under: key.span, facts: facts, variant: variant, tags: tags)
         }
         return StoredResponse(
             head: keptHead(head, facts, policy, isForLeader: isForLeader), facts: facts, body: makeBody(for: decision),
-            variant: variant, groups: groups)
+            variant: variant, tags: tags)
     }
 
     private func keptHead(
@@ -391,6 +395,6 @@ struct HeadHandling {
         FetchedResponse.Circumstances(
             leader: request, otherKey: fetch.placement.otherKey, search: fetch.placement.search,
             server: fetch.exchange?.addressText ?? .empty,
-            requestTime: requestTime, invalidations: response.groups == nil ? nil : context.shared.groups)
+            requestTime: requestTime)
     }
 }

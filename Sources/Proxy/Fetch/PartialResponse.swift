@@ -25,7 +25,7 @@ struct PartialResponse {
     /// The stored parts of the same variant of the same representation.
     let base: StoredResponse?
     /// The head to store: the head of the stored parts updated from this 206, or the 206's own.
-    private let head: HeadBlock
+    let head: HeadBlock
     /// Whether the 206's fields are for a client with `Authorization`, and say nothing of other clients (RFC 9111
     /// §3.5): the others keep the stored fields.
     private let fieldsAreForLeaderOnly: Bool
@@ -33,7 +33,6 @@ struct PartialResponse {
     let headForLeader: HeadBlock?
     /// The facts of the whole response as the leader gets it: a `Set-Cookie` counts, whether or not it is kept.
     let facts: ResponseFacts
-    private let groups: CacheGroups?
 
     /// - Parameters:
     ///   - fields: the fields of the 206.
@@ -74,7 +73,6 @@ struct PartialResponse {
         let stays = update.appliesToOtherRequests(than: request) ? nil : base?.head
         fieldsAreForLeaderOnly = stays != nil
         let kept = stays ?? updated
-        groups = CacheGroups.of(kept.view, requestTime: requestTime)
         (head, headForLeader) = (kept, stays == nil ? forLeader : told)
     }
 
@@ -103,17 +101,19 @@ struct PartialResponse {
         var facts = base.facts
         // The loss of its lifetime applies to all clients.
         if !facts.contains(.separatesRequests) { facts.forbidStale() }
-        return base.with(head: base.head, facts: facts, groups: base.groups)
+        return base.with(facts: facts)
     }
 
     /// The response for all waiters: the stored parts, and the one that arrives.
-    /// - Parameter body: the body of the part.
-    func response(_ body: GrowingBody, budget: MemoryBudget) -> StoredResponse {
+    /// - Parameters:
+    ///   - body: the body of the part.
+    ///   - tags: those that the head to store names.
+    func response(_ body: GrowingBody, tags: ResponseTags?, budget: MemoryBudget) -> StoredResponse {
         let run = StoredParts.Run(part.range, body)
         let parts = base?.parts?.adding(run, length: part.length, budget: budget)
         return StoredResponse(
             head: head, facts: facts, body: body, parts: parts ?? StoredParts([run], length: part.length),
-            variant: request.variant(under: request.varyRule(head.view, facts)), groups: groups)
+            variant: request.variant(under: request.varyRule(head.view, facts)), tags: tags)
     }
 
     /// Whether the part is of the same variant of the same representation as the stored ones.

@@ -36,7 +36,7 @@ struct ResponseStoring {
         dropFormer()
         if fetch.method == .get, fetch.plan.stored != nil, fetch.placement.otherKey == nil {
             Revalidation(
-                plan: fetch.plan, requestTime: fetch.sentAt, hasPassCookie: false,
+                plan: fetch.plan, requestTime: fetch.sentAt, generation: fetch.generation, hasPassCookie: false,
                 operation: fetch.operation, shared: fetch.context.shared, recorder: recorder
             ).dropVariants(before: response)
         }
@@ -68,7 +68,7 @@ struct ResponseStoring {
         let stored = StoredResponse(
             head: keeper.head, facts: keeper.facts, body: GrowingBody(joining: [], budget: budget),
             parts: StoredParts([StoredParts.Run(range, body)], length: length), variant: keeper.variant,
-            groups: keeper.groups)
+            tags: keeper.tags)
         recorder.count(
             responses.storeParts(
                 stored, bringing: range, under: fetch.storeKey, requestTime: fetch.sentAt,

@@ -11,6 +11,8 @@ struct Revalidation {
     let plan: FetchPlan
     /// When the origin was asked.
     let requestTime: Moment
+    /// How many purges of tags there had been when the origin was asked.
+    let generation: UInt64
     /// Whether the request goes past the cache because of one of its cookies: then its answer changes no stored
     /// response.
     let hasPassCookie: Bool
@@ -92,7 +94,8 @@ struct Revalidation {
             notModified: notModified,
             mayBeForClient: clientIsAsked
                 && ClientConditions.isConfirmed(requestFields.view, by: fields, strongly: true))
-        let candidates = plan.candidates
+        // A 304 brings nothing back that a purge has removed meanwhile.
+        let candidates = plan.candidates.filter { $0.tags?.areRemoved != true }
         for candidate in candidates {
             let (storedHead, facts) = (candidate.head, candidate.facts)
             selection.add(storedHead.view, facts: facts, notModified: fields)
@@ -142,7 +145,9 @@ struct Revalidation {
         let facts = ResponseFacts(
             freshened: old.facts, head: head.view, by: fields, requestTime: requestTime, responseTime: responseTime,
             policy: request.route.policy)
-        return old.with(head: head, facts: facts, groups: CacheGroups.of(head.view, requestTime: requestTime))
+        let tags = shared.tags.tags(
+            in: head.view, by: request.route.policy.tagFields, at: request.authority, requested: generation)
+        return old.with(head: head, facts: facts, tags: tags)
     }
 
     /// RFC 9111 §4.3.3: a full response says that this request does not, or no longer, get the stored one. If the full
@@ -173,8 +178,7 @@ struct Revalidation {
     /// The stored response gets other facts without a confirmation by the origin.
     private func restate(_ former: StoredResponse, _ facts: ResponseFacts) -> StoreOutcome {
         let outcome = store.freshen(
-            former, by: former.with(head: former.head, facts: facts, groups: former.groups), under: request.key,
-            isConfirmed: false)
+            former, by: former.with(facts: facts), under: request.key, isConfirmed: false)
         // Dropping the response is better than using it by facts that no longer hold.
         if outcome == .noRoom { store.drop(former, of: request.key) }
         return outcome

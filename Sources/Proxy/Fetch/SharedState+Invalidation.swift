@@ -26,8 +26,11 @@ import Storage
 ///   (`ResponseStore.freshen`). An invalidation drops it, so no mark is needed.
 /// - *The response to an unsafe request* was made after the change, so the invalidation that it causes does not mark
 ///   its own fetch (RFC 9110 §9.3.3). Another unsafe request to the URL in between does.
-/// - *Cache groups* (RFC 9875) are known from the head on only. They have times instead of marks: a stored response is
-///   invalid if it was requested before the last invalidation of one of its groups (`GroupInvalidations`).
+/// - *Tags and cache groups* (RFC 9875) are known from the head on only. They have numbers instead of marks: a stored
+///   response is not valid if it was requested before the last purge of one of its tags. `TagTable` has the order of
+///   writes.
+/// - *A soft purge* marks the fetches in flight like any other, but the stored responses become stale instead of being
+///   dropped. A fetch for a soft purge of tags is not marked: what it stores is made stale.
 extension SharedState {
     /// Invalidates one URL, under all keys of the URL that its `No-Vary-Search` rules make. Fetches in flight for the
     /// URL are no longer shared, and their responses are not stored. Any thread.
@@ -35,22 +38,54 @@ extension SharedState {
     ///   - sent: the key of the URL as sent.
     ///   - keepsNotes: whether the `Vary` rules and markers of the keys stay.
     ///   - own: the fetch whose response causes the invalidation.
-    /// - Returns: the keys, and the number of stored responses that were dropped.
+    ///   - softening: how the stored responses become stale; `nil`: they are dropped.
+    /// - Returns: the keys, and the number of stored responses that were dropped or made stale.
     @discardableResult
-    func invalidate(_ sent: CacheKey, using writer: KeyWriter, keepsNotes: Bool, except own: FetchOperation? = nil)
-        -> (keys: [CacheKey], dropped: Int)
-    {
+    func invalidate(
+        _ sent: CacheKey, using writer: KeyWriter, keepsNotes: Bool, except own: FetchOperation? = nil,
+        softening: Softening? = nil
+    ) -> (keys: [CacheKey], purged: Int) {
         let bytes = sent.bytes
         let keys = [sent] + variations.invalidate(bytes.span).map { writer.key(sent, under: $0) }
-        return (keys, keys.reduce(0) { $0 + drop($1, keepsNotes: keepsNotes, except: own) })
+        return (keys, keys.reduce(0) { $0 + drop($1, keepsNotes: keepsNotes, except: own, softening: softening) })
     }
 
-    /// Marks the fetches in flight for one key, and then drops the responses that are stored under it. Any thread.
-    /// - Returns: the number of responses that were dropped.
+    /// Marks the fetches in flight for one key, and then drops the responses that are stored under it, or makes them
+    /// stale. Any thread.
+    /// - Returns: the number of these responses.
     @discardableResult
-    func drop(_ key: CacheKey, keepsNotes: Bool = true, except own: FetchOperation?) -> Int {
+    func drop(
+        _ key: CacheKey, keepsNotes: Bool = true, except own: FetchOperation?, softening: Softening? = nil
+    ) -> Int {
         for origin in origins { origin.invalidateFetches(of: key, except: own) }
-        return store.remove(key, keepsNotes: keepsNotes)
+        return softening.map { store.soften(key, by: $0) } ?? store.remove(key, keepsNotes: keepsNotes)
+    }
+
+    /// Purges the responses with one of these tags, of all origins. Fetches in flight that have one of them are no longer
+    /// shared. Any thread.
+    /// - Parameter softening: how the stored responses become stale; `nil`: they are removed.
+    /// - Returns: see `TagTable.purge`.
+    func purge(tags names: [ByteSlice], softening: Softening?) -> Int {
+        let count = tags.purge(names, softening: softening)
+        closePurgedFetches()
+        return count
+    }
+
+    /// Invalidates the cache groups of one origin (RFC 9875 §3). Any thread.
+    func invalidate(_ groups: [String], of authority: String) {
+        tags.invalidate(groups, of: authority)
+        closePurgedFetches()
+    }
+
+    /// Closes the fetches whose response has a tag that was purged since the origin was asked. Such a response may be
+    /// stored: the store's look-ups find the purge.
+    private func closePurgedFetches() {
+        for origin in origins {
+            for case let fetch as FetchOperation in origin.fetches.operations
+            where fetch.value?.response.tags?.firstPurge != nil {
+                fetch.close()
+            }
+        }
     }
 
     /// Marks the fetches in flight for keys that `isMeant` accepts. The caller removes the responses that are stored
@@ -79,16 +114,6 @@ extension Origin {
             fetch.invalidate()
         }
     }
-
-    /// Closes the fetches that have a response in a cache group that was invalidated since the response was requested.
-    /// Such a response may be stored: the store's look-ups ask `GroupInvalidations`.
-    func closeFetches(outdatedBy groups: GroupInvalidations, of authority: String) {
-        for case let fetch as FetchOperation in fetches.operations {
-            guard let fetched = fetch.value, fetched.response.groups != nil, fetched.leader.authority == authority
-            else { continue }
-            if groups.haveInvalidated(fetched.response, of: authority) { fetch.close() }
-        }
-    }
 }
 
 extension LoopContext {
@@ -101,10 +126,7 @@ extension LoopContext {
         _ request: ClientRequest, answeredBy response: FieldView, status: Status, except own: FetchOperation?
     ) {
         let groups = CacheGroups.invalidated(by: response, method: request.method, status: status)
-        if !groups.isEmpty {
-            shared.groups.invalidate(groups, of: request.authority, at: now)
-            for origin in shared.origins { origin.closeFetches(outdatedBy: shared.groups, of: request.authority) }
-        }
+        if !groups.isEmpty { shared.invalidate(groups, of: request.authority) }
         shared.invalidate(request.sentKey, using: keys, keepsNotes: true, except: own)
         let base = request.targetURI
         for related in Invalidation.relatedTargets(of: response, base: base) {

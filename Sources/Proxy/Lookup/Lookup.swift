@@ -28,7 +28,6 @@ struct Lookup: ~Copyable {
     let request: ClientRequest
     /// The stored responses and notes under the request's primary key.
     let resource: CachedResource?
-    let groups: GroupInvalidations
     let now: Moment
     let sharing: FetchSharing
 
@@ -44,16 +43,15 @@ struct Lookup: ~Copyable {
         if sharing != .shared, !request.route.isCached { return passed(because: .bypass) }
         // After a reload the route may no longer be cached: then the responses that are still stored do not count.
         let stored = request.route.isCached ? resource?.response(matching: fields.view) : nil
-        let usable = stored.map { markedIfInvalidated($0) }
         var doubt = ValidationReason.stale
-        if let usable {
-            let reuse = usable.facts.reuse(for: request.directives, at: now)
+        if let stored {
+            let reuse = stored.facts.reuse(for: request.directives, at: now)
             switch reuse {
-            case .fresh, .staleAccepted: return .serve(usable, reuse, refreshes: false)
+            case .fresh, .staleAccepted: return .serve(stored, reuse, refreshes: false)
             // With its own cookies or fields the request might get another page.
-            case .staleWhileRevalidate where requiresMatchingRequests(usable) && request.isPersonal: break
+            case .staleWhileRevalidate where requiresMatchingRequests(stored) && request.isPersonal: break
             // A request that forbids storing its response would refresh nothing.
-            case .staleWhileRevalidate: return .serve(usable, reuse, refreshes: !request.directives.noStore)
+            case .staleWhileRevalidate: return .serve(stored, reuse, refreshes: !request.directives.noStore)
             case .validate(let reason): doubt = reason
             }
         }
@@ -73,7 +71,7 @@ struct Lookup: ~Copyable {
     func standIn(on failure: OriginFailure) -> StoredResponse? {
         guard request.route.isCached else { return nil }
         return answering.first { stored in
-            let facts = markedIfInvalidated(stored).facts
+            let facts = stored.facts
             if case .fresh = facts.reuse(for: request.directives, at: now) { return true }
             return facts.mayServeStale(on: failure, for: request.directives, at: now, policy: request.route.policy)
         }
@@ -91,12 +89,6 @@ struct Lookup: ~Copyable {
             return []
         }
         return [parts]
-    }
-
-    /// `stored` as it may be used: marked as to be validated if one of its groups was invalidated. The original stays
-    /// as it is, since the store finds it by its identity.
-    private func markedIfInvalidated(_ stored: StoredResponse) -> StoredResponse {
-        stored.groups != nil && groups.haveInvalidated(stored, of: request.authority) ? stored.invalidated : stored
     }
 
     // MARK: - Passes
@@ -214,7 +206,6 @@ struct Lookup: ~Copyable {
         }
         let fields = request.fields
         guard let stored = resource.partial(matching: fields.view) else { return nil }
-        let usable = markedIfInvalidated(stored)
         // Fresh stored parts are used in spite of a later marker, but a marker against sharing forbids a fetch of
         // further parts.
         let mayAsk =
@@ -231,7 +222,7 @@ struct Lookup: ~Copyable {
             guard mayAsk, stored.facts.contains(.hasStrongETag) else { return nil }
             return request.directives.onlyIfCached ? .notStored : .fetch(partPlan(range, .partial, of: stored))
         case .answers:
-            let reuse = usable.facts.reuse(for: request.directives, at: now)
+            let reuse = stored.facts.reuse(for: request.directives, at: now)
             switch reuse {
             case .fresh, .staleAccepted:
                 return .serve(stored, reuse, refreshes: false)

@@ -46,7 +46,7 @@ extension LoopContext {
     @inline(never)
     func lookUp(_ request: ClientRequest, in resource: CachedResource?, sharing: Lookup.FetchSharing) -> Lookup.Outcome
     {
-        Lookup(request: request, resource: resource, groups: groups, now: moment, sharing: sharing).outcome
+        Lookup(request: request, resource: resource, now: moment, sharing: sharing).outcome
     }
 
     /// The stored response that may be sent in place of the response that the origin fails to give (RFC 9111 §4.2.4).
@@ -55,7 +55,7 @@ extension LoopContext {
         // A `No-Vary-Search` rule may have been learnt since the request's key was chosen.
         let request = keyed(request)
         let resource = store.resource(request.key)
-        return Lookup(request: request, resource: resource, groups: groups, now: moment, sharing: .shared)
+        return Lookup(request: request, resource: resource, now: moment, sharing: .shared)
             .standIn(on: failure)
     }
 }

@@ -15,7 +15,7 @@ final class LoopContext {
     // Also in `shared`; held here to avoid a retain.
     let store: ResponseStore
     let variations: SearchVariations
-    let groups: GroupInvalidations
+    let tags: TagTable
 
     let metrics: LoopMetrics
     let recorder: Recorder
@@ -45,7 +45,7 @@ final class LoopContext {
         self.shared = shared
         store = shared.store
         variations = shared.variations
-        groups = shared.groups
+        tags = shared.tags
         loopSettings = settings.copy(countingIn: metrics)
         self.metrics = metrics
         recorder = Recorder(loop: loop, metrics: metrics, feed: feed, trustedProxies: loopSettings.trustedProxies)

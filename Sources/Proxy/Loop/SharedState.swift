@@ -17,8 +17,9 @@ final class SharedState: Sendable {
     /// The `No-Vary-Search` rules of paths, learnt from responses.
     let variations: SearchVariations
     let names: NameResolution
-    let groups = GroupInvalidations()
     let limiter = RateLimiter()
+    /// The tags of responses, by which they are purged; those of `store`.
+    let tags: TagTable
     let callbacks = CallbackBarrier()
     /// The fetches that wait for memory of `budget`.
     let memoryLine = MemoryLine()
@@ -45,7 +46,8 @@ final class SharedState: Sendable {
         keyHash = .random()
         variations = SearchVariations(hash: keyHash)
         budget = MemoryBudget(limit: storage.memory)
-        store = ResponseStore(settings: storage, budget: budget)
+        tags = TagTable(hash: keyHash)
+        store = ResponseStore(settings: storage, budget: budget, tags: tags)
     }
 
     /// All origins that may have fetches in flight, also origins of replaced settings. A new origin is added before any

@@ -186,6 +186,8 @@ final class ClientRequest: Sendable {
 struct Arrival: Sendable {
     /// When the request's head was complete.
     let time: Moment
+    /// How many purges of tags there had been (`TagTable.generation`).
+    let generation: UInt64
     /// The client's address as text, without the port. The path of a Unix socket may be any bytes.
     let peer: ByteSlice
     /// Whether that is an IP address.

@@ -1,47 +1,93 @@
-import Bytes
+package import Bytes
 import HTTPSemantics
 import Libevent
 package import Routing
 import Storage
 
-/// Removing stored responses at an operator's request. All of these are called on the control loop; the store may be
-/// changed on any thread.
+/// What to purge: the stored responses that any of its members names. Whoever purges fills it: the admin listener, or a
+/// worker for a client's `PURGE`.
+package struct PurgeRequest: Sendable {
+    /// Each for itself only, with all its variants and under any equivalent query (No-Vary-Search).
+    package var urls: [ParsedURL] = []
+    /// URLs without a query: each also for every URL below it, as a route's `path` matches.
+    package var prefixes: [ParsedURL] = []
+    /// The names of tags and cache groups, of whichever origin; none is empty.
+    package var tags: [ByteSlice] = []
+    package var isOfEverything = false
+    /// Whether the responses become stale instead of being removed: they are served under the rules for stale responses,
+    /// and for `PurgeSettings.softGrace` while they are refreshed.
+    package var isSoft = false
+
+    package init() {}
+}
+
+/// What a purge has done.
+package struct PurgeOutcome: Sendable, Equatable {
+    /// How many stored responses were removed or made stale.
+    package var count: Int
+    /// Whether `count` is the exact number, not the most that it can be: a response may be named twice.
+    package var isExact: Bool
+
+    /// For the answer and the log.
+    package func text(of request: PurgeRequest) -> String {
+        let responses = "\(isExact || count == 0 ? "" : "at most ")\(count) stored response\(count == 1 ? "" : "s")"
+        return request.isSoft ? "made \(responses) stale" : "purged \(responses)"
+    }
+}
+
+/// Purging at an operator's request. All of these are called on the control loop; the store may be changed on any thread.
 extension ProxyServer {
-    /// Removes the responses stored for `urls`, with all their variants and under any equivalent query
-    /// (No-Vary-Search), and the responses for `prefixes`, which have no query, and for every URL below a prefix, as a
-    /// route's `path` matches. Fetches in flight for these URLs continue for the requests that wait for them, and are
-    /// not stored.
+    /// Removes the stored responses that `request` names, or makes them stale. Fetches in flight for its URLs continue for
+    /// the requests that wait for them, and are not stored. Fetches with one of its tags continue likewise; after a soft
+    /// purge, they are stored as stale.
     ///
     /// If all keys of the store must be examined, a walk serves all URLs, together with the other purges in progress
-    /// (`Purges`).
-    /// - Parameter completion: called on the loop with the number of responses removed, at once if no walk was needed;
-    ///   with `nil` if the program ended before that.
-    package func purge(_ urls: [ParsedURL], below prefixes: [ParsedURL], completion: @escaping (Int?) -> Void) {
-        let writer = KeyWriter(hash: shared.keyHash)
-        let starts = prefixes.map { url in
-            url.write(to: writer, KeyPolicy())
-            return writer.key().bytes
+    /// (`Purges`). The responses with its tags are not found any more when this returns, and their memory is freed later.
+    /// - Parameter completion: called on the loop, at once if no walk was needed; with `nil` if the program ended before
+    ///   the walk did.
+    package func purge(_ request: PurgeRequest, completion: @escaping (PurgeOutcome?) -> Void) {
+        let softening =
+            request.isSoft ? Softening(at: control.now, grace: loopSettings.settings.purge.softGrace) : nil
+        if request.isOfEverything {
+            return purges.begin(.everything, softening: softening) { purged in
+                completion(purged.map { PurgeOutcome(count: $0, isExact: true) })
+            }
         }
-        var others = PurgedURLs(below: starts)
-        var removed = 0
+        var (walked, count) = purgeKeys(of: request.urls, softening)
+        let writer = KeyWriter(hash: shared.keyHash)
+        for url in request.prefixes {
+            url.write(to: writer, KeyPolicy())
+            walked.add(below: writer.key().bytes)
+        }
+        var isExact = true
+        if !request.tags.isEmpty {
+            isExact = request.tags.count == 1 && count == 0 && walked.isEmpty
+            count += shared.purge(tags: request.tags, softening: softening)
+            purges.sweep()
+        }
+        let outcome = PurgeOutcome(count: count, isExact: isExact)
+        guard !walked.isEmpty else { return completion(outcome) }
+        purges.begin(walked, softening: softening) { purged in
+            completion(purged.map { PurgeOutcome(count: outcome.count + $0, isExact: outcome.isExact) })
+        }
+    }
+
+    /// Purges each key that is known of `urls`.
+    /// - Returns: the URLs that have one key for each set of values of the fields and cookies in their route's key, and
+    ///   how many responses were purged.
+    private func purgeKeys(of urls: [ParsedURL], _ softening: Softening?) -> (others: PurgedURLs, count: Int) {
+        let writer = KeyWriter(hash: shared.keyHash)
+        var (others, count) = (PurgedURLs(), 0)
         for url in urls {
             let fields = url.fields
             let route = loopSettings.route(url.head, fields.view)
             url.write(to: writer, route.key)
-            let (keys, dropped) = shared.invalidate(writer.key(), using: writer, keepsNotes: false)
-            removed += dropped
-            // This URL has one key for each set of values of the fields and cookies in the route's key.
+            let (keys, purged) = shared.invalidate(
+                writer.key(), using: writer, keepsNotes: false, softening: softening)
+            count += purged
             if route.key.dividesByFields { for key in keys { others.add(urlOf: key) } }
         }
-        guard !others.isEmpty else { return completion(removed) }
-        purges.begin(others) { [removed] more in completion(more.map { removed + $0 }) }
-    }
-
-    /// Removes all stored responses. Fetches in flight continue for the requests that wait for them, and are not stored.
-    /// - Parameter completion: called on the loop with the number of responses removed; with `nil` if the program ended
-    ///   before that.
-    package func purgeAll(completion: @escaping (Int?) -> Void) {
-        purges.begin(.everything, completion: completion)
+        return (others, count)
     }
 
     /// Ends the purges in progress, which have then removed a part of their responses.

@@ -17,6 +17,12 @@ import Storage
 ///   or to fall back on it. So each key that the walk finds is dropped as by the purge of one URL, which marks the fetches
 ///   in flight for it.
 ///
+/// A soft purge marks the fetches in flight as it begins, and no others: what is asked for later is as new as the purge
+/// wants it.
+///
+/// A sweep frees what purges of tags have removed, which no request finds any more. While the walk is for a sweep alone,
+/// it pauses after each step, so that it takes a small part of a core, however many purges of tags there are.
+///
 /// The limit of connections to the admin listener bounds how many purges share the walk.
 ///
 /// Owned by the server, confined to the control loop.
@@ -44,24 +50,38 @@ final class Purges {
         self.control = control
     }
 
+    /// How long the walk pauses after each step of a sweep alone, in nanoseconds. A step takes a tenth of a millisecond,
+    /// so a million responses are swept in a few seconds, with less than a tenth of a core.
+    private static let sweepPause: Int64 = 2_000_000
+
     /// Begins a purge of `urls`, which are not empty.
-    /// - Parameter completion: called on the loop with the number of responses removed; with `nil` if the program ended
-    ///   before the walk.
-    func begin(_ urls: PurgedURLs, completion: @escaping (Int?) -> Void) {
+    /// - Parameters:
+    ///   - softening: how the responses become stale; `nil`: they are removed.
+    ///   - completion: called on the loop with the number of responses removed or made stale; with `nil` if the program
+    ///     ended before the walk.
+    func begin(_ urls: PurgedURLs, softening: Softening? = nil, completion: @escaping (Int?) -> Void) {
         shared.invalidateFetches(where: PurgeIndex([urls]).contains)
         begun += 1
         let caller = LoopBound(completion, on: control)
         let purges = LoopBound(self, on: control)
         // On the loop already: only the loop ends a purge.
         let waiter = Waiter<Int>(on: InlineQueue.shared) { caller.value(try? $0.get()) }
-        _ = operations.enqueue(begun, waiter: waiter) { [begun] in Purge(number: begun, urls: urls, purges: purges) }
+        _ = operations.enqueue(begun, waiter: waiter) { [begun] in
+            Purge(number: begun, urls: urls, softening: softening, purges: purges)
+        }
+    }
+
+    /// Begins to free what purges of tags have removed.
+    func sweep() {
+        walk.sweep()
+        if !isWalking { goOn() }
     }
 
     /// Ends all purges, which have then removed a part of their responses.
     func cancelAll() { operations.cancelAll() }
 
     fileprivate func begin(_ purge: Purge, _ completion: Completion<Int>) {
-        walk.add(purge.urls, as: purge.number, in: shared.store)
+        walk.add(purge.urls, softening: purge.softening, as: purge.number, in: shared.store)
         completions[purge.number] = completion
         if !isWalking { goOn() }
     }
@@ -76,20 +96,24 @@ final class Purges {
         guard isWalking else { return }
         let rests = worked >= turn
         if rests { worked = .zero }
-        control.schedule(after: rests ? Self.rest : 0) { [weak self] in self?.step() }
+        let pause = walk.hasNoPurges ? Self.sweepPause : rests ? Self.rest : 0
+        control.schedule(after: pause) { [weak self] in self?.step() }
     }
 
     private func step() {
         // The loop's own clock stands still during an iteration.
         let begun = ContinuousClock.now
+        let wasSweeping = walk.isSweeping
         var isNoted = false
-        let ended = walk.step(through: shared.store) { key in
+        let ended = walk.step(through: shared.store) { key, softening in
+            if let softening { return shared.store.soften(key, by: softening) }
             // For fetches that began during the walk and that no longer have an operation that could be marked.
             if !isNoted { shared.variations.invalidateAll() }
             isNoted = true
             return shared.drop(key, keepsNotes: false, except: nil)
         }
-        for purge in ended { completions.removeValue(forKey: purge.number)?.finish(.success(purge.dropped)) }
+        if wasSweeping, !walk.isSweeping { shared.tags.collect() }
+        for purge in ended { completions.removeValue(forKey: purge.number)?.finish(.success(purge.purged)) }
         worked += begun.duration(to: .now)
         goOn()
     }
@@ -99,6 +123,7 @@ final class Purges {
 private struct Purge: Work {
     let number: Int
     let urls: PurgedURLs
+    let softening: Softening?
     let purges: LoopBound<Purges>
 
     // No limit delays a purge, so it begins on its caller's stack.

@@ -50,7 +50,7 @@ struct FetchSearch {
         let store = context.shared.store
         var made: WaiterGroup?
         let result = fetches.enqueue(
-            plan.key, on: context.loop.handle, accepts: { $0.mayServe(request, arrivedAt: transaction.arrival.time) },
+            plan.key, on: context.loop.handle, accepts: { mayBeServed(by: $0) },
             waiter: { operation in
                 let group = WaiterGroup(at: operation, context: context)
                 made = group
@@ -68,6 +68,11 @@ struct FetchSearch {
         }
         enqueued(result, as: .led, joins: made)
         if resource == nil, case .joined(let operation, _, _) = result { mayBeFollowed(to: operation) }
+    }
+
+    /// Whether a response that is there already may answer the request.
+    private func mayBeServed(by fetched: FetchedResponse) -> Bool {
+        fetched.mayServe(request, arrivedAt: transaction.arrival.time, after: transaction.arrival.generation)
     }
 
     /// - Parameters:
@@ -98,7 +103,7 @@ struct FetchSearch {
     private func join(_ operation: FetchOperation) -> Refusal? {
         var made: WaiterGroup?
         let joining = operation.join(
-            on: context.loop.handle, accepts: { $0.mayServe(request, arrivedAt: transaction.arrival.time) }
+            on: context.loop.handle, accepts: { mayBeServed(by: $0) }
         ) {
             let group = WaiterGroup(at: operation, context: context)
             made = group

@@ -85,7 +85,7 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
     /// All members before this index were sent all interim responses, or have left.
     private var nextToTell = 0
     /// The last request that the result serves: it also serves all others with the same head that came no later.
-    private var lastServed: (request: ClientRequest, arrival: Int64)?
+    private var lastServed: (request: ClientRequest, time: Int64, generation: UInt64)?
     /// The request of the last member that asks for nothing special, while the next such request may join without
     /// asking the table. The next request mostly has a head of the same bytes, which need not be parsed and copied
     /// again.
@@ -273,13 +273,17 @@ final class WaiterGroup: FetchWaiter, TurnTaker {
     func result(for waiting: WaitingRequest) -> Result<FetchedResponse, OperationError>? {
         guard case .served(let result) = state else { return nil }
         guard case .success(let fetched) = result, !waiting.leads else { return result }
-        let (request, arrival) = (waiting.request, waiting.arrival.time)
-        if let lastServed, request === lastServed.request, arrival.monotonic <= lastServed.arrival { return result }
-        guard fetched.mayServe(request, arrivedAt: arrival) else {
+        let (request, time, generation) = (waiting.request, waiting.arrival.time, waiting.arrival.generation)
+        if let lastServed, request === lastServed.request, time.monotonic <= lastServed.time,
+            generation <= lastServed.generation
+        {
+            return result
+        }
+        guard fetched.mayServe(request, arrivedAt: time, after: generation) else {
             operation.countReleased()
             return .failure(.released)
         }
-        lastServed = (request, arrival.monotonic)
+        lastServed = (request, time.monotonic, generation)
         return result
     }
 

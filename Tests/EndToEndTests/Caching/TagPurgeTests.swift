@@ -1,0 +1,132 @@
+import Testing
+
+/// Purges by tag, and soft purges.
+@Suite(.scenario) struct TagPurgeTests {
+    private func script(_ origin: ScriptedOrigin, _ tags: String = "Cache-Tag: all, t", _ cacheControl: String = "") {
+        origin.on("*") { request in
+            [.answer(200, "Cache-Control: max-age=600\(cacheControl)", tags, body: "\(request.number)")]
+        }
+    }
+
+    private static let fields = [
+        "Cache-Tag: a, t", "Surrogate-Key: a t", "xkey: t", "X-Magento-Tags: a,t", "Cache-Groups: \"t\"",
+    ]
+
+    @Test(arguments: fields) func `a purge of a tag reaches what names it, and hits stay hits otherwise`(
+        field: String
+    ) throws {
+        try scenario { origin, proxy in
+            script(origin, field)
+            for path in ["/a", "/b?c=d"] { try proxy.get(path) }
+            let other = try proxy.purge("tag other")
+            #expect(other.text.hasPrefix("purged 0 stored responses"), "\(other.text)")
+            let hit = try proxy.get("/a")
+            #expect(hit.text == "1" && hit.head?["cache-status"]?.contains("hit") == true)
+            let purge = try proxy.purge("tag t")
+            #expect(purge.text.hasPrefix("purged 2 stored responses"), "\(purge.text)")
+            for path in ["/a", "/b?c=d"] { #expect(try proxy.get(path).text == "2") }
+            #expect(try proxy.get("/a").text == "2")
+        }
+    }
+
+    @Test func `after a soft purge two hundred clients get the stale response at once, and one fetch runs`() throws {
+        for what in ["tag t", "URL", "prefix", "all"] {
+            try scenario { origin, proxy in
+                let refresh = Gate()
+                origin.on("/s") { request in
+                    [
+                        .gate(request.number == 1 ? .opened : refresh),
+                        .answer(
+                            200, "Cache-Control: max-age=600", "Cache-Tag: t", body: "version \(request.number)"),
+                    ]
+                }
+                try proxy.get("/s")
+                let url = "http://\(proxy.host)/"
+                let line = what == "URL" ? "\(url)s" : what == "prefix" ? "prefix \(url)" : what
+                let purge = try proxy.purge("soft\n\(line)")
+                #expect(purge.text.hasPrefix("made 1 stored response stale"), "\(purge.text)")
+                // The refresh stands at its gate meanwhile: nobody waits for it.
+                let answers = proxy.crowd(200, get: "/s").finished()
+                #expect(answers.allSatisfy { $0.text == "version 1" && $0.isClean })
+                try eventually("the refresh runs") { origin.count("/s") == 2 }
+                refresh.open()
+                try eventually("the new version is served") { try proxy.get("/s").text == "version 2" }
+                #expect(origin.count("/s") == 2)
+            }
+        }
+    }
+
+    @Test func `what must not be served stale waits for the origin after a soft purge, once for all`() throws {
+        try scenario { origin, proxy in
+            script(origin, "Cache-Tag: t", ", must-revalidate")
+            try proxy.get("/a")
+            try proxy.purge("soft\ntag t")
+            #expect(proxy.crowd(20, get: "/a").finished().allSatisfy { $0.text == "2" })
+            #expect(origin.count("/a") == 2)
+        }
+    }
+
+    @Test func `the grace of a soft purge can be set`() throws {
+        try scenario(.other(section: "purge", key: "soft-grace", value: "0s")) { origin, proxy in
+            script(origin)
+            try proxy.get("/a")
+            try proxy.purge("soft\ntag t")
+            #expect(try proxy.get("/a").text == "2")
+        }
+    }
+
+    @Test func `the purge command takes tags, and makes stale with --soft`() throws {
+        try scenario { origin, proxy in
+            script(origin)
+            for path in ["/a", "/b"] { try proxy.get(path) }
+            let soft = try proxy.command("purge", "--soft", "--tag", "t")
+            #expect(
+                soft.exit == .code(0) && soft.output.hasPrefix("made 2 stored responses stale"), "\(soft.everything)")
+            #expect(try proxy.get("/a").text == "1")
+            try eventually("it is refreshed") { try proxy.get("/a").text == "2" }
+            let two = try proxy.command("purge", "--tag", "t", "all")
+            #expect(two.output.hasPrefix("purged at most 4 stored responses"), "\(two.everything)")
+            #expect(try proxy.get("/b").text == "2")
+            let none = try proxy.command("purge", "--tag", "T")
+            #expect(none.exit == .code(0) && none.errors.contains("with their case"), "\(none.everything)")
+            for wrong in [
+                ["--tag"], ["--tag", "--all"], ["--tag", "--prefix", "t"], ["--tag", ""], ["--tag", " t"],
+            ] {
+                let run = try proxy.command(["purge"] + wrong)
+                #expect(run.exit == .code(64), "\(run.everything)")
+            }
+            let everything = try proxy.command("purge", "--soft", "--all")
+            #expect(everything.output.hasPrefix("made 2 stored responses stale"), "\(everything.everything)")
+        }
+    }
+
+    @Test func `a purge page's wrong lines purge nothing`() throws {
+        try scenario { origin, proxy in
+            script(origin)
+            try proxy.get("/a")
+            for wrong in [
+                "tag ", "tag", "soft", "tag t\nsoft", "soft\nall\ntag t", "tag " + String(repeating: "x", count: 1025),
+            ] {
+                let answer = try proxy.purge(wrong)
+                #expect(answer.status == 400 && answer.text.contains("tag NAME"), "\(wrong): \(answer.text)")
+            }
+            #expect(try proxy.get("/a").text == "1")
+        }
+    }
+
+    @Test func `a purge by the origin's own groups reaches no other origin and no tags`() throws {
+        try scenario { origin, proxy in
+            origin.on("/post") { _ in [.answer(200, "Cache-Group-Invalidation: \"t\"")] }
+            origin.on("/tag") { [.answer(200, "Cache-Control: max-age=600", "Cache-Tag: t", body: "\($0.number)")] }
+            origin.on("/group") {
+                [.answer(200, "Cache-Control: max-age=600", "Cache-Groups: \"t\"", body: "\($0.number)")]
+            }
+            for path in ["/tag", "/group"] { try proxy.get(path) }
+            try proxy.get("/group", "Host: b.example")
+            try proxy.send("POST", "/post", body: "")
+            #expect(try proxy.get("/tag").text == "1")
+            #expect(try proxy.get("/group").text == "3")
+            #expect(try proxy.get("/group", "Host: b.example").text == "2")
+        }
+    }
+}
