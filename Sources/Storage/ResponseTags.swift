@@ -6,7 +6,7 @@ import Synchronization
 public final class ResponseTags: Sendable {
     /// Each once; at least one.
     let tags: [Tag]
-    /// How many purges there had been when the origin was asked: those that come later apply.
+    /// How many purges there had been when the origin was asked: only later purges reach the response.
     let requested: UInt64
     /// The number of purges up to which the stored response was checked, so that a hit compares one number; 0: not yet.
     let checked = Atomic<UInt64>(0)
@@ -16,7 +16,7 @@ public final class ResponseTags: Sendable {
         self.requested = requested
     }
 
-    /// What the purges since the request make of the response.
+    /// The effect that the purges since the request have on the response.
     enum Standing {
         case unchanged
         case changed(ResponseFacts)

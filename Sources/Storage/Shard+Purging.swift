@@ -2,7 +2,7 @@ import HTTPSemantics
 
 /// Changes of stored responses by purges that do not drop whole keys.
 extension Shard {
-    /// What becomes of a variant.
+    /// The change of one variant.
     private enum Change {
         case none
         case replacement(StoredResponse)

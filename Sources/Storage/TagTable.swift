@@ -109,8 +109,9 @@ public final class TagTable: Sendable {
 
     /// Purges the responses that have one of `names`: from now on, look-ups find none of them.
     /// - Parameter softening: how the responses become stale; `nil`: they are removed.
-    /// - Returns: how many stored responses have each of the names, added up: if there are several names, a response
-    ///   that has two of them is counted twice.
+    /// - Returns: how many stored responses have each of the names, added up. Responses that an earlier purge of the
+    ///   same name has removed do not count again. But a response that has two of the names is counted twice, and so is one
+    ///   that a purge of another of its tags has removed, until the sweep.
     public func purge(_ names: [ByteSlice], softening: Softening? = nil) -> Int {
         note(softening.map { .soften($0) } ?? .remove, in: Set(names).map { tag($0) })
     }
@@ -167,7 +168,7 @@ private struct TagShard {
         return nil
     }
 
-    /// Drops what nobody has, and makes room for as many tags again as are left.
+    /// Drops the tags that no response has, and makes room for as many tags again as are left.
     mutating func collect() {
         var (kept, purged) = ([Tag](), [Tag]())
         for index in places.indices {

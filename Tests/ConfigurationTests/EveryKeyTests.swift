@@ -80,6 +80,8 @@ import Upstream
           max-ranges: 25
           range-misses: part
           request-directives: ignore
+        purge:
+          soft-grace: 26s
         storage:
           memory: 26MiB
           in-flight-share: 27%
@@ -129,6 +131,7 @@ import Upstream
             rate-limit: {rate: 20/m, burst: 40, key: {header: x-api-key}}
             request-headers: {remove: [x-h]}
             response-headers: {add: {x-i: "${target}"}}
+            tags: [x-my-tags]
             key:
               query: none
               sort-query: true
@@ -227,6 +230,7 @@ import Upstream
         all.proxy.caching.maxRanges = 25
         all.proxy.caching.rangeMisses = .part
         all.proxy.caching.policy.ignoredRequestDirectives = .protectsOrigin
+        all.proxy.purge.softGrace = 26
         all.storage.memory = 26 << 20
         all.storage.inUsePercent = 27
         all.storage.maxObjectSize = 28
@@ -305,6 +309,7 @@ import Upstream
         route.rateLimit = limit
         route.requestFields.remove = ["x-h"]
         route.responseFields.add = [line("x-i", "${target}")]
+        route.tagFields = [ByteSlice("x-my-tags")]
         route.key.query = .dropped
         route.key.sortsQuery = true
         route.key.fields = [ByteSlice("accept-language")]

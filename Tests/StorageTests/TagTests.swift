@@ -91,12 +91,12 @@ import Testing
             let now = Moment(monotonic: Self.minute.time + seconds * 1_000_000_000, wall: 0)
             return cache.resource(key)?.response(at: 0).facts.reuse(for: .none, at: now)
         }
-        #expect(reuse("fresh", after: 0) == .staleWhileRevalidate(age: 0), "even by a clock that is behind")
+        #expect(reuse("fresh", after: -1) == .staleWhileRevalidate(age: 0), "by a clock that is behind")
         #expect(reuse("fresh", after: 60) == .staleWhileRevalidate(age: 60))
         #expect(reuse("fresh", after: 61) == .validate(.stale))
-        #expect(reuse("long", after: 3600) == .staleWhileRevalidate(age: 3600))
+        #expect(reuse("long", after: 3599) == .staleWhileRevalidate(age: 3599))
         #expect(reuse("stale", after: 0) == .validate(.stale))
-        #expect(cache.store.soften(cache.key("fresh"), by: Softening(at: 2_000_000_000, grace: 9)) == 1)
+        #expect(cache.store.soften(cache.key("fresh"), by: Softening(at: 1_500_000_000, grace: 99)) == 1)
         #expect(reuse("fresh", after: 60) == .staleWhileRevalidate(age: 60), "it was stale already")
     }
 
@@ -145,20 +145,27 @@ import Testing
         var model: [String: (tags: Set<String>, isStale: Bool)] = [:]
         func tag() -> String { "t\(Int.random(in: 0..<40, using: &random))" }
         let late = Moment(monotonic: Self.minute.time, wall: 0)
-        for step in 0..<4_000 {
+        /// Whether no responses wait for the sweep, so that the counts are exact.
+        var isSwept = true
+        for _ in 0..<4_000 {
             let key = "\(Int.random(in: 0..<500, using: &random))"
             switch Int.random(in: 0..<20, using: &random) {
             case 0:
                 let purged = tag()
                 let reached = model.filter { $0.value.tags.contains(purged) }.count
-                #expect(Self.purge(purged, in: cache) == reached)
+                let count = Self.purge(purged, in: cache)
+                #expect(isSwept ? count == reached : count >= reached)
+                isSwept = false
                 model = model.filter { !$0.value.tags.contains(purged) }
             case 1:
                 let purged = tag()
                 let reached = model.filter { $0.value.tags.contains(purged) }.map(\.key)
-                #expect(Self.purge(purged, softening: Self.minute, in: cache) == reached.count)
+                let count = Self.purge(purged, softening: Self.minute, in: cache)
+                #expect(isSwept ? count == reached.count : count >= reached.count)
                 for key in reached { model[key]?.isStale = true }
-            case 2: if step % 7 == 0 { Self.sweep(cache) }
+            case 2:
+                Self.sweep(cache)
+                isSwept = true
             case 3:
                 cache.store.remove(cache.key(key))
                 model[key] = nil

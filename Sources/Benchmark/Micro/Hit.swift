@@ -64,7 +64,8 @@ struct Hit {
         precondition(count == 0 || count % 2 == 0 || hashes != 0)
     }
 
-    func lookUp(_ count: Int) {
+    /// - Parameter hasTags: whether each response has three tags.
+    func lookUp(_ count: Int, hasTags: Bool = false) {
         let budget = MemoryBudget(limit: 64 << 20)
         var settings = StorageSettings()
         settings.memory = 64 << 20
@@ -73,8 +74,11 @@ struct Hit {
             let bytes = ByteSlice("http www.example.com /articles/\(number)")
             return CacheKey(hash: hasher.hash(bytes.span), bytes: bytes)
         }
-        for key in keys {
-            guard let response = Self.response(budget, now) else { return }
+        for (number, key) in keys.enumerated() {
+            let names = HeadBlock(lines: ByteSlice(hasTags ? "xkey: a b\(number) c\(number / 10)\r\n" : "A: b\r\n"))
+            let tags = store.tags.tags(
+                in: names.view, by: .usual, at: "www.example.com", requested: store.tags.generation)
+            guard let response = Self.response(budget, now, tags) else { return }
             let outcome = store.store(response, under: key, requestTime: now, unless: { false })
             precondition(outcome == .stored)
         }
@@ -123,7 +127,9 @@ struct Hit {
     }
 
     /// The response as the origin of the benchmarks sends it: 1 KiB, fresh for an hour.
-    private static func response(_ budget: MemoryBudget, _ now: Moment) -> StoredResponse? {
+    private static func response(_ budget: MemoryBudget, _ now: Moment, _ tags: ResponseTags? = nil)
+        -> StoredResponse?
+    {
         let body = GrowingBody(budget: budget, expectedLength: 1024)
         guard body.append([UInt8](repeating: 0x78, count: 1024).span) == .accepted else { return nil }
         body.complete()
@@ -149,6 +155,6 @@ struct Hit {
         let head = HeadBlock(bytes: buffer.span, lines: lines.span, present: present)
         let facts = ResponseFacts(
             status: .ok, fields: head.view, requestTime: now, responseTime: now, policy: CachingPolicy())
-        return StoredResponse(head: head, facts: facts, body: body)
+        return StoredResponse(head: head, facts: facts, body: body, tags: tags)
     }
 }

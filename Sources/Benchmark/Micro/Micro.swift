@@ -28,6 +28,9 @@ enum Micro {
         Piece(
             name: "look-up", what: "look-up: shard, table, variant; 10,000 stored", limit: 370,
             run: { Hit().lookUp($0) }),
+        Piece(
+            name: "look-up-tagged", what: "the same, where each response has three tags", limit: 400,
+            run: { Hit().lookUp($0, hasTags: true) }),
         Piece(name: "freshness", what: "freshness decision", limit: 30, run: { Hit().freshness($0) }),
         Piece(
             name: "write-head", what: "head writer: stored fields, Content-Length, Age, Via, Cache-Status", limit: 460,

@@ -65,7 +65,7 @@ public struct ResponseFacts: Sendable, Equatable {
     /// The source of the lifetime.
     public let lifetimeSource: LifetimeSource
     /// Seconds (RFC 9111 §4.2.1), rounded up: 0 means no lifetime at all. `freshUntil` is exact.
-    public private(set) var lifetime: UInt32
+    public let lifetime: UInt32
     /// Seconds past the lifetime for which the response may be served while a refresh runs (RFC 5861 §3).
     public private(set) var staleWhileRevalidate: UInt32
     /// Seconds past the lifetime for which the response may be served when the origin fails (RFC 5861 §4).
@@ -212,13 +212,13 @@ public struct ResponseFacts: Sendable, Equatable {
     /// Makes the response stale from now on (RFC 9111 §4.3.5).
     public mutating func expire(at now: Moment) { freshUntil = min(freshUntil, now.monotonic) }
 
-    /// Makes a fresh response stale from `softening.time` on, after a soft purge: without a lifetime, since a loop's clock
-    /// may be behind. It may be served for `softening.grace` while it is refreshed, unless a directive forbids that.
+    /// Makes a fresh response stale after a soft purge. It may be served for `softening.grace` while it is refreshed,
+    /// unless a directive forbids that.
     /// - Returns: false, without a change, if the response was stale already.
     public mutating func soften(by softening: Softening) -> Bool {
-        guard lifetime > 0, freshUntil > softening.time else { return false }
-        (freshUntil, lifetime) = (softening.time, 0)
-        staleWhileRevalidate = max(staleWhileRevalidate, softening.grace)
+        guard lifetime > 0, freshUntil > softening.staleSince else { return false }
+        freshUntil = softening.staleSince
+        staleWhileRevalidate = max(staleWhileRevalidate, softening.staleWhileRevalidate)
         return true
     }
 }
@@ -233,5 +233,13 @@ public struct Softening: Sendable, Equatable {
     public init(at time: Int64, grace: UInt32) {
         self.time = time
         self.grace = grace
+    }
+
+    /// Seconds by which the clock of a loop may be behind, which is read once an iteration.
+    private static let clockLag: UInt32 = 1
+    /// When the responses became stale, by whatever loop's clock.
+    fileprivate var staleSince: Int64 { time - DeltaSeconds.nanoseconds(Self.clockLag) }
+    fileprivate var staleWhileRevalidate: UInt32 {
+        grace == 0 ? 0 : DeltaSeconds.saturating(Int64(grace + Self.clockLag))
     }
 }

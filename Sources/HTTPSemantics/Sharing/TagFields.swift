@@ -4,7 +4,7 @@ public import Bytes
 /// the like. A tag is a string of bytes, compared byte by byte, in one namespace for all origins and all fields. Commas
 /// separate tags in `Cache-Tag` and `X-Magento-Tags`, spaces in any other field. Immutable.
 public struct TagFields: Sendable, Equatable {
-    /// The most tags of one response: what Fastly takes of `Surrogate-Key` is about as much (16 KB).
+    /// The most tags of one response. Fastly reads 16 KB of `Surrogate-Key`, about as many.
     public static let mostTags = 1000
     /// The most bytes of one tag, as Cloudflare and Fastly have it.
     public static let longestTag = 1024

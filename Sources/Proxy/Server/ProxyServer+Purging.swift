@@ -4,8 +4,8 @@ import Libevent
 package import Routing
 import Storage
 
-/// What to purge: the stored responses that any of its members names. Whoever purges fills it: the admin listener, or a
-/// worker for a client's `PURGE`.
+/// The stored responses that an operator purges: all that any member names. The admin listener makes it from the lines
+/// that it is sent.
 package struct PurgeRequest: Sendable {
     /// Each for itself only, with all its variants and under any equivalent query (No-Vary-Search).
     package var urls: [ParsedURL] = []
@@ -21,11 +21,12 @@ package struct PurgeRequest: Sendable {
     package init() {}
 }
 
-/// What a purge has done.
+/// The result of a purge.
 package struct PurgeOutcome: Sendable, Equatable {
     /// How many stored responses were removed or made stale.
     package var count: Int
-    /// Whether `count` is the exact number, not the most that it can be: a response may be named twice.
+    /// Whether `count` is the exact number, not the most that it can be: a response may be named twice, or wait to be freed
+    /// after another purge.
     package var isExact: Bool
 
     /// For the answer and the log.
@@ -61,9 +62,11 @@ extension ProxyServer {
         }
         var isExact = true
         if !request.tags.isEmpty {
-            isExact = request.tags.count == 1 && count == 0 && walked.isEmpty
-            count += shared.purge(tags: request.tags, softening: softening)
-            purges.sweep()
+            isExact = request.tags.count == 1 && count == 0 && walked.isEmpty && !purges.isSweeping
+            let purged = shared.purge(tags: request.tags, softening: softening)
+            count += purged
+            // A look-up makes a response stale that a soft purge has reached.
+            if purged > 0, softening == nil { purges.sweep() }
         }
         let outcome = PurgeOutcome(count: count, isExact: isExact)
         guard !walked.isEmpty else { return completion(outcome) }

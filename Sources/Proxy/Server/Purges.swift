@@ -17,10 +17,10 @@ import Storage
 ///   or to fall back on it. So each key that the walk finds is dropped as by the purge of one URL, which marks the fetches
 ///   in flight for it.
 ///
-/// A soft purge marks the fetches in flight as it begins, and no others: what is asked for later is as new as the purge
-/// wants it.
+/// A soft purge marks the fetches in flight as it begins, and no others: a later fetch brings a response from after the
+/// purge.
 ///
-/// A sweep frees what purges of tags have removed, which no request finds any more. While the walk is for a sweep alone,
+/// A sweep frees the responses that purges of tags have removed, which no request finds any more. While the walk is for a sweep alone,
 /// it pauses after each step, so that it takes a small part of a core, however many purges of tags there are.
 ///
 /// The limit of connections to the admin listener bounds how many purges share the walk.
@@ -71,7 +71,10 @@ final class Purges {
         }
     }
 
-    /// Begins to free what purges of tags have removed.
+    /// Whether responses that purges of tags have removed may still be counted.
+    var isSweeping: Bool { walk.isSweeping }
+
+    /// Begins to free the responses that purges of tags have removed.
     func sweep() {
         walk.sweep()
         if !isWalking { goOn() }
