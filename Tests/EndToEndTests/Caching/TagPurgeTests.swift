@@ -75,6 +75,17 @@ import Testing
         }
     }
 
+    @Test func `a route says which fields name tags`() throws {
+        try scenario(.other(section: "route", key: "tags", value: "[x-my-tags]")) { origin, proxy in
+            script(origin, "Cache-Tag: t\r\nX-My-Tags: a b")
+            try proxy.get("/a")
+            try proxy.purge("tag t")
+            #expect(try proxy.get("/a").text == "1")
+            try proxy.purge("tag b")
+            #expect(try proxy.get("/a").text == "2")
+        }
+    }
+
     @Test func `the purge command takes tags, and makes stale with --soft`() throws {
         try scenario { origin, proxy in
             script(origin)
