@@ -399,10 +399,12 @@ final class Daemon {
     /// Empties the cache, since something was purged in the program that takes the place of this one: clients that are
     /// connected here may still send a request.
     private func purge(_ done: @escaping () -> Void) {
-        server.purgeAll { [unowned self] removed in
+        var everything = PurgeRequest()
+        everything.isOfEverything = true
+        server.purge(everything) { [unowned self] outcome in
             // Otherwise this program ends, and the connection to the new one with it.
-            guard let removed else { return }
-            log.info("purged for the new program: \(StartText.counted(removed, "response")) removed")
+            guard let outcome else { return }
+            log.info("purged for the new program: \(StartText.counted(outcome.count, "response")) removed")
             purgePredecessor(done)
         }
     }
