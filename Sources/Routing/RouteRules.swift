@@ -7,7 +7,7 @@ public final class RouteRules: Sendable {
     public let access: AccessRules?
     /// The rules for response fields that are written per response; `nil`: none.
     public let responseFields: FieldRules?
-    /// What is taken out of requests before the key is made; `nil`: nothing.
+    /// Takes parts out of requests before the key is made; `nil`: requests stay as they were sent.
     public let normalization: RequestNormalization?
 
     /// - Returns: `nil` if neither the route nor the top of the configuration has such a rule.

@@ -458,16 +458,16 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     @Test(arguments: [
         Faulty(
             "routes:\n  - {upstream: origin, key: {language: [en_US, '*', e, de-, x-de, de-a, deutschland-de-x1]}}\n",
-            "f:2:42: `language: en_US`: not understood; give the tag of a language such as `en` or `pt-BR`",
-            "f:2:49: `language: *`: `*` is no language; name each, or leave the key out",
-            "f:2:54: `language: e`: not understood; give the tag of a language such as `en` or `pt-BR`",
-            "f:2:57: `language: de-`: not understood; give the tag of a language such as `en` or `pt-BR`",
-            "f:2:62: `language: x-de`: not understood; give the tag of a language such as `en` or `pt-BR`",
-            "f:2:68: `language: de-a`: not understood; give the tag of a language such as `en` or `pt-BR`",
-            "f:2:74: `language: deutschland-de-x1`: not understood; give the tag of a language such as `en` or `pt-BR`"),
+            "f:2:41: `language: en_US`: not understood; give the tag of a language such as `en` or `pt-BR`",
+            "f:2:48: `language: *`: `*` is no language; name each, or leave the key out",
+            "f:2:53: `language: e`: not understood; give the tag of a language such as `en` or `pt-BR`",
+            "f:2:56: `language: de-`: not understood; give the tag of a language such as `en` or `pt-BR`",
+            "f:2:61: `language: x-de`: not understood; give the tag of a language such as `en` or `pt-BR`",
+            "f:2:67: `language: de-a`: not understood; give the tag of a language such as `en` or `pt-BR`",
+            "f:2:73: `language: deutschland-de-x1`: not understood; give the tag of a language such as `en` or `pt-BR`"),
         Faulty(
             "routes:\n  - {upstream: origin, key: {language: [de, en, de]}}\n",
-            "f:2:50: `language` has `de` twice; remove one of them"),
+            "f:2:49: `language` has `de` twice; remove one of them"),
         Faulty("routes:\n  - {upstream: origin, key: {language: [zh-Hant-TW, de-CH-1996, sl-rozaj-biske, es-419]}}\n"),
     ])
     func `a mistake in the languages of a site is reported`(faulty: Faulty) {

@@ -1,7 +1,7 @@
 /// The time in which a response is fresh: by its own lifetime, and by the operator's `ttl`, `min-ttl` and `max-ttl`.
 ///
-/// The operator's times count from the arrival, whatever the response's `Age`: they are a promise about this cache. The
-/// response's own lifetime counts from its birth (RFC 9111 §4.2.3).
+/// The operator's times count from the arrival of the response, and its `Age` does not shorten them. The response's own
+/// lifetime counts from its birth (RFC 9111 §4.2.3).
 ///
 /// ```
 /// born ──── age ──── arrival ──────── fresh ──────── end
@@ -11,9 +11,9 @@
 ///                       ├───────── ttl, in place of all ─────────┤
 /// ```
 struct FreshnessTerm {
-    /// What the operator has done to the lifetime that the response states.
+    /// The effect of the operator's settings on the lifetime that the response states.
     enum Rule {
-        /// Nothing, or it was shortened.
+        /// The lifetime is the response's own, or shorter.
         case own
         /// It was prolonged to `min-ttl`.
         case prolonged

@@ -73,8 +73,8 @@ public struct StatusLifetimes: Sendable, Equatable {
 
     // MARK: In place of the lifetime that a response states
 
-    /// The lifetime that a response with `status` gets whatever it states, in nanoseconds; `nil`: its own. A status
-    /// that is not heuristically cacheable, such as 500, must be named.
+    /// The lifetime of a response with `status` in place of its own, in nanoseconds; `nil`: the response keeps its own. A
+    /// status that is not heuristically cacheable, such as 500, must be named.
     func replacement(for status: Status) -> Int64? {
         if let lifetime = named(for: status) { return lifetime }
         guard let otherNanoseconds, Freshness.isHeuristicallyCacheable(status) else { return nil }

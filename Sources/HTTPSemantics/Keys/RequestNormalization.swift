@@ -1,8 +1,8 @@
 public import Bytes
 
-/// What a route takes out of a request before anything else sees it: cookies that the operator names, and of
-/// `Accept-Language` all but the best of the site's languages. The key, pass cookies, `Vary`, sharing and the origin
-/// have the rest alone: a response cannot depend on what the origin does not receive. Immutable.
+/// Takes parts out of a route's requests before the key is made: cookies that the operator names, and of
+/// `Accept-Language` all but the best of the site's languages. The key, pass cookies, `Vary`, sharing and the origin see
+/// only the rest. The origin does not receive the removed parts, so its response does not depend on them. Immutable.
 ///
 /// A normalized head has the length of the head as it was sent, and all other lines keep their places: the ranges of the
 /// `RequestHead` hold for both. A kept cookie moves to the left, and the rest of the value becomes spaces, which belong

@@ -34,18 +34,23 @@ import Testing
 
     @Test func `simultaneous requests share a response without a lifetime as if they had no such cookies`() throws {
         try scenario(Self.setting) { origin, proxy in
-            let gate = Gate()
+            let first = Gate(), second = Gate()
             origin.on("/x") { request in
-                [.gate(gate), .answer(200, body: "\(request.number) \(request["cookie"] ?? "none")")]
+                [.gate(request.number == 1 ? first : second), .answer(200, body: request["cookie"] ?? "none")]
             }
-            let crowd = Crowd(
+            let leader = proxy.crowd(1, get: "/x", "Cookie: theme=0")
+            try proxy.joined(1)
+            let others = Crowd(
                 at: proxy.endpoint,
                 (0..<20).map { proxy.visitor("/x", ["Cookie: _ga=\($0); theme=\($0 % 2)"]) })
-            try proxy.joined(20)
-            gate.open()
-            let answers = crowd.finished()
-            for (index, answer) in answers.enumerated() {
-                #expect(answer.text.hasSuffix(" theme=\(index % 2)"), "\(answer.text)")
+            try proxy.joined(21)
+            first.open()
+            // Ten are released, and share the next.
+            try proxy.joined(31)
+            second.open()
+            #expect(leader.finished().allSatisfy { $0.text == "theme=0" })
+            for (index, answer) in others.finished().enumerated() {
+                #expect(answer.text == "theme=\(index % 2)")
             }
             #expect(origin.count("/x") == 2)
         }
@@ -134,19 +139,25 @@ import Testing
     /// Requests of one loop whose heads are the same bytes join without being looked up.
     @Test func `a request with other cookies follows no other request to its fetch`() throws {
         try scenario(.workers(1), Self.setting) { origin, proxy in
-            let gate = Gate()
+            let first = Gate(), second = Gate()
             origin.on("/x") { request in
-                [.gate(gate), .answer(200, body: "\(request["cookie"] ?? "none")")]
+                [.gate(request.number == 1 ? first : second), .answer(200, body: request["cookie"] ?? "none")]
             }
             // With spaces in the place of what is stripped, and with a field that has none left.
             let cookies = [
                 "_ga=1; a=1", "a=1", "a=1       ", "_ga=1; b=1", "_ga=1", "     ", "_ga=2; a=1", "_ga=1; a=1", "_ga=1",
             ]
+            let leader = proxy.crowd(1, get: "/x", "A: b", "Cookie: a=1", "C: d")
+            try proxy.joined(1)
             let crowd = Crowd(
                 at: proxy.endpoint,
                 (0..<90).map { proxy.visitor("/x", ["A: b", "Cookie: \(cookies[$0 % cookies.count])", "C: d"]) })
-            try proxy.joined(90)
-            gate.open()
+            try proxy.joined(91)
+            first.open()
+            // Of each nine, one with `b=1` and three without a cookie are released.
+            try proxy.joined(131)
+            second.open()
+            #expect(leader.finished().allSatisfy { $0.text == "a=1" })
             for (index, answer) in crowd.finished().enumerated() {
                 let own = cookies[index % cookies.count].replacing(/_ga=.(; )?/, with: "").trimmed
                 #expect(answer.text == (own.isEmpty ? "none" : own), "\(cookies[index % cookies.count])")
