@@ -65,8 +65,14 @@ public final class TagTable: Sendable {
     public func tags(
         in fields: FieldView, by names: TagFields, at authority: @autoclosure () -> String, requested: UInt64
     ) -> ResponseTags? {
-        guard fields.contains(.cacheGroups) || names.occur(in: fields) else { return nil }
+        guard Self.mayHaveTags(fields, by: names) else { return nil }
         return find(fields, names, authority(), requested)
+    }
+
+    /// Whether a response with `fields` may have tags.
+    @inlinable
+    public static func mayHaveTags(_ fields: FieldView, by names: TagFields) -> Bool {
+        fields.contains(.cacheGroups) || names.occur(in: fields)
     }
 
     @inline(never) // Most responses have no tags.

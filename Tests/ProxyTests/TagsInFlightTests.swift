@@ -187,6 +187,26 @@ import Testing
         }
     }
 
+    /// They are one object where the second follows the first without a look-up.
+    @Test func `of two requests with one head in one moment, the one after a purge gets another response`() throws {
+        let proxy = try TestProxy()
+        let fields = "Cache-Control: max-age=60\r\nxkey: t"
+        let leader = try proxy.ask()
+        let request = try proxy.admit()
+        let (before, after) = (TestClient(of: proxy.worker), TestClient(of: proxy.worker))
+        before.ask(request)
+        _ = proxy.worker.context.shared.purge(tags: [ByteSlice("t")], softening: nil)
+        after.ask(request)
+        proxy.run { proxy.origin.requestCount == 1 }
+        proxy.origin.answer("a", fields)
+        proxy.run { leader.hasEnded && before.hasEnded }
+        #expect(leader.answer == "200 a" && before.answer == "200 a")
+        proxy.run { proxy.origin.requestCount == 2 }
+        proxy.origin.answer("b", fields)
+        proxy.run { after.hasEnded }
+        #expect(after.answer == "200 b")
+    }
+
     /// The steps of one order each, which random ones may miss.
     @Test(arguments: ["before its head", "while its body arrives"])
     func `a request after a purge joins no fetch from before it, and the response is not stored`(when: String) throws {

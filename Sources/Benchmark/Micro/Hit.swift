@@ -82,6 +82,8 @@ struct Hit {
             let outcome = store.store(response, under: key, requestTime: now, unless: { false })
             precondition(outcome == .stored)
         }
+        // The first look-up checks the tags.
+        for key in keys { precondition(store.resource(key) != nil) }
         var parser = RequestHeadParser(limits: Self.limits)
         _ = try? parser.parse(Self.large.span)
         let fields = parser.view(in: Self.large.span)

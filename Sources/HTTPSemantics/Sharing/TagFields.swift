@@ -16,19 +16,26 @@ public struct TagFields: Sendable, Equatable {
     /// The names, in lower case.
     public let names: [ByteSlice]
     /// One bit for the length of each name; the highest one for all longer names.
-    private let lengths: UInt64
+    @usableFromInline let lengths: UInt64
+    /// The fields whose lines may have one of the names: the unknown ones, and those of names that are known.
+    @usableFromInline let candidates: FieldSet
 
     /// - Parameter names: in lower case.
     public init(_ names: [ByteSlice]) {
         self.names = names
         lengths = names.reduce(0) { $0 | Self.bit(of: $1.count) }
+        candidates = names.reduce(FieldSet(.other)) { set, name in
+            set.union(FieldSet(KnownField.recognise(name.span)))
+        }
     }
 
-    /// Whether there may be a tag in `fields`. One test of bits for each line of other fields.
+    /// Whether there may be a tag in `fields`. One or two tests of bits for each line of another field.
     @inlinable
     public func occur(in fields: FieldView) -> Bool {
-        for index in 0..<fields.lines.count where mayBeName(ofLength: fields.lines[index].name.count) {
-            if number(of: fields.name(at: index)) != nil { return true }
+        var index = 0
+        while index < fields.lines.count {
+            if mayHaveName(fields.lines[index]), number(of: fields.name(at: index)) != nil { return true }
+            index &+= 1
         }
         return false
     }
@@ -36,7 +43,7 @@ public struct TagFields: Sendable, Equatable {
     /// Calls `visit` with the place of each tag in `fields.bytes`, in their order. A tag may come more than once, and
     /// be too long.
     public func forEachTag(in fields: FieldView, _ visit: (Range<Int>) -> Void) {
-        for index in 0..<fields.lines.count where mayBeName(ofLength: fields.lines[index].name.count) {
+        for index in 0..<fields.lines.count where mayHaveName(fields.lines[index]) {
             guard let number = number(of: fields.name(at: index)) else { continue }
             let name = names[number]
             let hasCommas = name == Self.usual.names[0] || name == Self.usual.names[3]
@@ -61,9 +68,12 @@ public struct TagFields: Sendable, Equatable {
 
     private static func isSpace(_ byte: UInt8) -> Bool { byte == UInt8(ascii: " ") || byte == UInt8(ascii: "\t") }
 
-    @usableFromInline static func bit(of length: Int) -> UInt64 { 1 << UInt64(min(length, 63)) }
+    @inlinable static func bit(of length: Int) -> UInt64 { 1 &<< UInt64(truncatingIfNeeded: min(length, 63)) }
 
-    @usableFromInline func mayBeName(ofLength length: Int) -> Bool { lengths & Self.bit(of: length) != 0 }
+    @inlinable
+    func mayHaveName(_ line: FieldLine) -> Bool {
+        candidates.contains(line.field) && lengths & Self.bit(of: line.name.count) != 0
+    }
 
     @usableFromInline func number(of name: Span<UInt8>) -> Int? {
         names.firstIndex { candidate in

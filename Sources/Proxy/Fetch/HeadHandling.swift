@@ -107,7 +107,9 @@ struct HeadHandling {
 
     @inline(__always)
     private func tags(in fields: FieldView, _ policy: CachingPolicy) -> ResponseTags? {
-        context.tags.tags(
+        // Tested here too, before the table is retained: most responses have no tags.
+        guard TagTable.mayHaveTags(fields, by: policy.tagFields) else { return nil }
+        return context.tags.tags(
             in: fields, by: policy.tagFields, at: request.authority, requested: fetch.generation)
     }
 

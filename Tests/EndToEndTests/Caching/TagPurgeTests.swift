@@ -111,6 +111,43 @@ import Testing
         }
     }
 
+    /// The fetch has its plan from what is purged, and is sent after the purge: the origin would confirm the purged bytes.
+    @Test(arguments: ["a whole", "parts"])
+    func `a fetch that waits for its slot during a purge brings nothing back`(what: String) throws {
+        try scenario(.maxConcurrentFetches(1), .rangeMisses(what == "parts" ? "part" : "whole")) { origin, proxy in
+            let gate = Gate()
+            let fields = ["Cache-Control: max-age=600", "Cache-Tag: t", "ETag: \"v\""]
+            origin.on("/hold") { _ in [.gate(gate), .answer(200, "Cache-Control: no-store", body: "x")] }
+            origin.on("/x") { request in
+                let number = "\(request.number % 10)"
+                if what == "a whole" {
+                    return request["if-none-match"] == nil
+                        ? [.head(200, fields + ["Content-Length: 1"]), .text(number)] : [.head(304, fields)]
+                }
+                let range = request["range"] == "bytes=0-1" ? "0-1" : "2-3"
+                return [
+                    .head(206, fields + ["Content-Range: bytes \(range)/9", "Content-Length: 2"]),
+                    .text(number + number),
+                ]
+            }
+            let (first, next) =
+                what == "parts" ? ("Range: bytes=0-1", "Range: bytes=2-3") : ("A: b", "Cache-Control: no-cache")
+            #expect(try proxy.get("/x", first).text == (what == "parts" ? "11" : "1"))
+            let holding = proxy.crowd(1, get: "/hold")
+            try eventually("it has the slot") { origin.count("/hold") == 1 }
+            let client = try proxy.connect()
+            try client.send(proxy.request("GET", "/x", [next]))
+            try eventually("it waits for the slot") { try proxy.metric(.queued) == 1 }
+            #expect(try proxy.purge("tag t").text.hasPrefix("purged 1 stored response"))
+            gate.open()
+            let text = try client.answer().text
+            #expect(text == (what == "parts" ? "22" : "3"))
+            #expect(holding.finished().first?.text == "x")
+            let again = try proxy.get("/x", first).text
+            #expect(again == (what == "parts" ? "33" : "3"))
+        }
+    }
+
     @Test func `a purge page's wrong lines purge nothing`() throws {
         try scenario { origin, proxy in
             script(origin)
