@@ -1,7 +1,7 @@
 import Testing
 
 /// How long responses are used if the operator says so, against what they say themselves.
-@Suite(.scenario) struct OperatorLifetimeTests {
+@Suite(.scenario) struct RouteLifetimeTests {
     static let caching = Setting.other(section: "caching", key: "ttl", value: "{200: 10m, 500: 1m}")
     static let route = Setting.other(section: "route", key: "ttl", value: "{200: 10m, 500: 1m}")
 
