@@ -7,10 +7,12 @@ enum DefaultFile {
     static func lines<Root>(of keys: [Key<Root>], in root: Root) -> [String] {
         var lines: [String] = []
         for key in keys {
+            let value = key.write(root)
+            // A key that a file has only together with its value.
+            if value.isEmpty { continue }
             // An empty line between keys, since each has its own comment above it.
             lines.append("")
             lines += comment(key.doc, key.range.map { "(\($0))" })
-            let value = key.write(root)
             if let only = value.first, value.count == 1 {
                 lines.append("\(key.name): \(only)")
             } else {

@@ -1,5 +1,6 @@
 import Admin
 import Bytes
+import HTTPSemantics
 import Routing
 
 /// Reads the files that a configuration names.
@@ -47,6 +48,31 @@ extension Settings {
                 }
             if let mistake { mistakes.append(("admin.token-file", mistake)) }
             admin.tokenFile = token
+        }
+        return mistakes + readPages(files)
+    }
+
+    /// Reads the files that routes send. Many routes may name the same file, which is then read once.
+    private mutating func readPages(_ files: Files) -> [(key: String, message: String)] {
+        var mistakes: [(key: String, message: String)] = []
+        var known: [String: ByteSlice] = [:]
+        func read(_ file: inout NamedFile, _ name: String, at key: String) {
+            if let content = known[file.path] { return file.content = content }
+            if let mistake = files.read(&file, called: name) {
+                mistakes.append((key, mistake))
+            } else {
+                known[file.path] = file.content
+            }
+        }
+        for route in proxy.routes.indices {
+            if var file = proxy.routes[route].respond?.file {
+                read(&file, "file", at: "routes[\(route)].respond.file")
+                proxy.routes[route].respond?.file = file
+            }
+            for page in proxy.routes[route].errorPages.indices {
+                let name = "\(proxy.routes[route].errorPages[page].status.code)"
+                read(&proxy.routes[route].errorPages[page].file, name, at: "routes[\(route)].error-pages.\(name)")
+            }
         }
         return mistakes
     }

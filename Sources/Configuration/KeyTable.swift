@@ -99,11 +99,12 @@ enum KeyTable {
                 "an upstream", from: UpstreamSettings(name: "", servers: []), UpstreamKeys.all, named: \.name),
             "Origins. Requests that match no route go to the first one."),
         Key(
-            "routes", \.proxy.routes, .groups("a route", from: RouteSettings(upstream: ""), RouteKeys.all),
+            "routes", \.proxy.routes,
+            .groups("a route", from: RouteSettings(upstream: ""), RouteKeys.all, check: RouteKeys.checkTarget),
             example: RouteKeys.example,
             """
             Which requests go to which upstream, and settings that differ for them. The first matching route is \
-            used. A path matches itself and everything below it: /static matches /static/a but not /statics; \
+            used. A route with redirect or respond answers its requests itself. A path matches itself and everything below it: /static matches /static/a but not /statics; \
             /img/ matches what is below it, but not /img. Paths are compared as sent: /x/../a and /%61 do not \
             match /a. Upstreams should mark responses that \
             must never be stored with `Cache-Control: no-store`; if they do not, define routes for what may be \

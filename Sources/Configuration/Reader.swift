@@ -200,6 +200,8 @@ struct Reader {
         for (index, route) in routes.enumerated() {
             checkCookies(of: route, under: settings, in: nodes[index])
             checkWrittenFields(of: route, under: settings, in: nodes[index])
+            checkScheme(of: route, under: settings, in: nodes[index])
+            checkRedirect(of: route, under: settings, in: nodes[index])
             if let host = route.host, !hosts.isEmpty, !aboveServed.contains(host),
                 served.isDisjoint(with: host.covering)
             {
@@ -229,6 +231,30 @@ struct Reader {
             warn(
                 (nodes[index]["name"] ?? nodes[index]).position,
                 "no route uses upstream `\(upstream.name)`, so it gets no requests; add a route, or remove it")
+        }
+    }
+
+    /// No request has the scheme https if no trusted proxy may say so.
+    private mutating func checkScheme(of route: RouteSettings, under settings: Settings, in node: Node) {
+        guard route.scheme == .https, settings.proxy.clients.trustedProxies.isEmpty else { return }
+        warn(
+            (node["scheme"] ?? node).position,
+            "no request is for https, since `clients.trusted-proxies` is empty; name the server there that terminates TLS"
+        )
+    }
+
+    /// A redirect must not lead clients to a host of somebody else's choice, nor to itself.
+    private mutating func checkRedirect(of route: RouteSettings, under settings: Settings, in node: Node) {
+        guard let target = route.redirect?.target, let position = node["redirect"]?.position else { return }
+        if target.uses(.host), route.host == nil, settings.proxy.hosts.isEmpty {
+            warn(
+                position,
+                "`${host}` may be any host that a client names; set `hosts`, or the route's `host`, to bound it")
+        }
+        if route.scheme != .http, target.text.hasPrefix("https://${host}${target}") {
+            warn(
+                position,
+                "requests for https are redirected to themselves, without end; add `scheme: http` to the route")
         }
     }
 
@@ -289,7 +315,9 @@ struct Reader {
 
 extension RouteSettings {
     /// Whether the route matches all requests.
-    fileprivate var takesEverything: Bool { host == nil && path == RouteSettings(upstream: "").path }
+    fileprivate var takesEverything: Bool {
+        host == nil && scheme == nil && path == RouteSettings(upstream: "").path
+    }
 }
 
 extension Node {

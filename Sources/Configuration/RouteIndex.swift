@@ -1,6 +1,6 @@
 import Routing
 
-/// An index of routes by host and by the segments of their paths. It finds the first route that covers another one
+/// An index of routes by scheme, host and the segments of their paths. It finds the first route that covers another one
 /// (`RouteSettings.covers`) without comparing with all of them.
 struct RouteIndex {
     /// A position in a path, before its first slash or after one of its segments. `here` is the number of the first
@@ -15,9 +15,16 @@ struct RouteIndex {
         let segment: Substring
     }
 
+    private struct Beginning: Hashable {
+        /// `nil`: both.
+        let scheme: ClientScheme?
+        /// `nil`: any.
+        let host: HostPattern?
+    }
+
     private var places: [Place] = []
-    /// The first place of each host's paths; the key `nil` is for any host.
-    private var beginnings: [HostPattern?: Int] = [:]
+    /// The first place of the paths of each scheme and host.
+    private var beginnings: [Beginning: Int] = [:]
     private var steps: [Step: Int] = [:]
 
     /// The segments after the first slash; the last one is empty if the path ends with a slash.
@@ -30,8 +37,9 @@ struct RouteIndex {
         var segments = Self.segments(of: route)
         let endsWithSlash = segments.last?.isEmpty ?? false
         if endsWithSlash { segments.removeLast() }
-        var place = newPlace(unless: beginnings[route.host])
-        beginnings[route.host] = place
+        let beginning = Beginning(scheme: route.scheme, host: route.host)
+        var place = newPlace(unless: beginnings[beginning])
+        beginnings[beginning] = place
         for segment in segments {
             let step = Step(place: place, segment: segment)
             place = newPlace(unless: steps[step])
@@ -53,8 +61,10 @@ struct RouteIndex {
     /// The number of the first route added that covers `route`.
     func first(covering route: RouteSettings) -> Int? {
         let hosts = [nil] + (route.host?.covering ?? [])
+        let schemes = route.scheme.map { [nil, $0] } ?? [nil]
         let segments = Self.segments(of: route)
-        return hosts.compactMap { beginnings[$0].flatMap { first(from: $0, covering: segments) } }.min()
+        return hosts.flatMap { host in schemes.map { Beginning(scheme: $0, host: host) } }
+            .compactMap { beginnings[$0].flatMap { first(from: $0, covering: segments) } }.min()
     }
 
     private func first(from beginning: Int, covering segments: ArraySlice<Substring>) -> Int? {

@@ -13,7 +13,29 @@ enum RouteKeys {
             "path", \.path, .absolutePath,
             "What the path begins with, as it was sent: /static matches /static/a, not /statics, /x/../static or /%73tatic."
         ),
-        Key("upstream", \.upstream, upstreamName, isRequired: true, "The name of an upstream."),
+        Key(
+            "scheme", \.scheme, .optional(.scheme, "any"),
+            """
+            The scheme of the URL that the client asked for, or any. https: a proxy in clients.trusted-proxies says so in \
+            X-Forwarded-Proto.
+            """),
+        Key(
+            "upstream", \.upstream, upstreamName,
+            "The name of an upstream. A route has one of `upstream`, `redirect` and `respond`."),
+        Key(
+            "redirect", \.redirect, AnswerKeys.redirect,
+            """
+            Answer every request with a redirect: {to: "https://${host}${target}", status: 308}. The status is 301, 302, \
+            303, 307 or 308 (default). Variables in `to`: ${host} (without port), ${target} (path and query), ${path}, \
+            ${query}, ${scheme}, ${client}; with one of them the answer says Cache-Control: no-store.
+            """),
+        Key(
+            "respond", \.respond, AnswerKeys.respond,
+            """
+            Answer every request with this response: {status: 503, body: "back soon", type: text/plain}. file: /path in \
+            place of body names a file of at most 1 MiB; its type follows from its name (text/html if not known). \
+            Without both, the content is the status in words. A reload reads the file again.
+            """),
         Key(
             "cache", \.isCached, .optional(.flag, "default"),
             """
@@ -96,6 +118,18 @@ enum RouteKeys {
             separate the tags in Cache-Tag and X-Magento-Tags, spaces in all others.
             """),
         Key(
+            "error-pages", \.errorPages, .errorPages,
+            """
+            Files that replace the content of responses with these statuses, whoever made them. The status and the \
+            fields that do not describe the content stay. At most 1 MiB each; a reload reads them again.
+            """),
+        Key(
+            "rewrite-location", \.rewritesLocation, .flag,
+            """
+            Replace the scheme and host of Location and Content-Location by those that the client asked for, where they \
+            name a server of the upstream or its `host`.
+            """),
+        Key(
             "key", "What makes two requests the same, beyond method, scheme, host and path.",
             [
                 Key(
@@ -124,10 +158,25 @@ enum RouteKeys {
         Key("key", \.field, .rateKey, "What is counted apart."),
     ]
 
-    /// The name of an upstream. It is looked up when the whole file has been read.
+    /// A route has an upstream or one answer of its own.
+    @Sendable static func checkTarget(of route: Node, _ reader: inout Reader) {
+        guard case .mapping = route else { return }
+        let given = ["upstream", "redirect", "respond"].compactMap { name in
+            route[name].flatMap { $0.string == "none" && name != "upstream" ? nil : $0 }
+        }
+        if given.isEmpty {
+            reader.note(route.position, "a route needs `upstream`, `redirect` or `respond`; add one of them")
+        } else if given.count > 1 {
+            reader.note(
+                given.map(\.position).max() ?? route.position,
+                "a route has only one of `upstream`, `redirect` and `respond`; remove the others")
+        }
+    }
+
+    /// The name of an upstream, or nothing. It is looked up when the whole file has been read.
     private static var upstreamName: ValueSyntax<String> {
         let token = ValueSyntax<String>(.token)
-        return ValueSyntax(range: token.range, write: token.write) { node, name, reader in
+        return ValueSyntax(range: token.range, write: { $0.isEmpty ? [] : token.write($0) }) { node, name, reader in
             let upstream = token.read(node, name, &reader)
             if let upstream { reader.refer(toUpstream: upstream, at: node.position) }
             return upstream
@@ -136,11 +185,12 @@ enum RouteKeys {
 
     /// Shown in the shipped file, where the list is empty.
     static let example = [
-        "An example with all keys; only `upstream` is needed:",
+        "An example with all keys. A route needs only `upstream`, or `redirect` or `respond` in its place:",
         "routes:",
         "  - host: www.example.com               # default: any",
         "    path: /static/                      # default: /",
-        "    upstream: origin",
+        "    scheme: http                        # default: any",
+        "    upstream: origin                    # default: none; or redirect, or respond",
         "    cache: false                        # default: as caching.enabled; alone, clients still share (see above)",
         "    coalesce: false                     # default: as coalescing.enabled",
         "    default-ttl: {200: 10m, 404: 1m}    # default: as caching.default-ttl",
@@ -161,11 +211,17 @@ enum RouteKeys {
         "    deny: [10.1.0.0/16]                 # default: []",
         "    rate-limit: {rate: 20/s, burst: 40} # default: none; also key: {header: x-api-key}",
         "    tags: [cache-tag, x-my-tags]        # default: [cache-tag, surrogate-key, xkey, x-magento-tags]",
+        "    error-pages: {502: /etc/coalesced/502.html} # default: {}",
+        "    rewrite-location: true              # default: false",
         "    key:",
         "      query: {drop: [gclid, utm_*]}     # default: all; also none, {keep: [page]}",
         "      sort-query: true                  # default: false",
         "      headers: [accept-language]        # default: []; at most 64",
         "      cookies: [theme]                  # default: []; at most 64",
         "      language: [en, de, pt-BR]         # default: [], which is as sent; at most 64",
+        "  - host: old.example.com",
+        "    redirect: {to: \"https://www.example.com${target}\", status: 308} # default: none",
+        "  - path: /shop/",
+        "    respond: {status: 503, body: back soon, type: text/plain} # default: none",
     ]
 }

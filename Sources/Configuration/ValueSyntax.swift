@@ -130,9 +130,11 @@ extension ValueSyntax {
     ///   - title: names one of the groups in a message.
     ///   - blank: a group before its keys are read.
     ///   - identity: the name of a group, which must be unique; empty if the name is missing.
+    ///   - check: notes the mistakes that are not about one key of a group.
     static func groups<Element: Sendable>(
         _ title: String, from blank: Element, _ keys: [Key<Element>],
-        named identity: (@Sendable (Element) -> String)? = nil
+        named identity: (@Sendable (Element) -> String)? = nil,
+        check: (@Sendable (Node, inout Reader) -> Void)? = nil
     ) -> ValueSyntax<[Element]> where Value == [Element] {
         ValueSyntax(
             write: { elements in
@@ -153,6 +155,7 @@ extension ValueSyntax {
                     continue
                 }
                 reader.read(node, as: keys, into: &element, called: title)
+                check?(node, &reader)
                 if let name = identity?(element), !name.isEmpty, !known.insert(name).inserted {
                     reader.note(node.position, "\(title) named `\(name)` already exists above; use another name")
                 }
@@ -185,9 +188,8 @@ extension ValueSyntax {
         ValueSyntax(
             write: { element in
                 guard let element else { return [word] }
-                return [
-                    "{\(keys.map { "\($0.name): \($0.write(element).joined(separator: " "))" }.joined(separator: ", "))}"
-                ]
+                let given = keys.map { ($0.name, $0.write(element)) }.filter { !$0.1.isEmpty }
+                return ["{\(given.map { "\($0): \($1.joined(separator: " "))" }.joined(separator: ", "))}"]
             }
         ) { node, name, reader in
             if node.string == word { return .some(nil) }
@@ -429,11 +431,25 @@ extension ValueSyntax<KeyPolicy.Query> {
 /// `text` as a scalar of YAML, in quotes if it would mean something else without them, also within a list in brackets.
 func quoted(_ text: String) -> String {
     let isPlain =
-        !text.isEmpty && !"*&!%@`\"'#?|>-{}[],: ".contains(text.first ?? " ") && text.last != " " && text.last != ":"
+        !text.isEmpty && !text.unicodeScalars.contains(where: \.isControl)
+        && !"*&!%@`\"'#?|>-{}[],: ".contains(text.first ?? " ") && text.last != " " && text.last != ":"
         && !text.contains { ",[]{}".contains($0) } && !text.contains(": ") && !text.contains(" #")
         && !["~", "null"].contains(text)
-    return isPlain
-        ? text : "\"\(text.replacing("\\", with: "\\\\").replacing("\"", with: "\\\""))\""
+    return isPlain ? text : "\"\(text.unicodeScalars.map(\.escaped).joined())\""
+}
+
+extension Unicode.Scalar {
+    fileprivate var isControl: Bool { value < 0x20 || value == 0x7F }
+
+    /// The character as it stands between double quotes.
+    fileprivate var escaped: String {
+        switch self {
+        case "\\", "\"": "\\\(self)"
+        case "\n": "\\n"
+        case _ where isControl: "\\x\(value < 16 ? "0" : "")\(String(value, radix: 16))"
+        default: String(self)
+        }
+    }
 }
 
 extension Substring {

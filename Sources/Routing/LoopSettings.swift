@@ -15,11 +15,13 @@ public final class LoopSettings: Sendable {
     public let number: Int
     /// In the order of the configuration.
     public let origins: [Origin]
-    private let routes: [Route]
-    /// Finds a route; `nil` if there are few, which are searched from first to last.
-    private let table: RouteTable?
+    private let httpRoutes: RouteList
+    /// The same object if no route is for one scheme only.
+    private let httpsRoutes: RouteList
     /// The route of requests that match no other: to the first upstream.
     private let lastRoute: Route
+    /// The only route of requests; `nil` if it depends on scheme, host or path, or if only some hosts are served.
+    public let onlyRoute: Route?
     /// How requests are forwarded.
     public let requestForwarding: RequestForwarding
     /// What is added to responses.
@@ -83,14 +85,17 @@ public final class LoopSettings: Sendable {
         let named = Self.byName(origins)
         let passCookies = CookiePatterns(settings.caching.passCookies)
         let routes = settings.routes.compactMap { route in
-            named[route.upstream].map {
+            (route.isAnsweredHere ? origins[0] : named[route.upstream]).map {
                 Route(route, origin: $0, settings, passCookies: passCookies, metrics)
             }
         }
-        self.routes = routes
-        table = routes.count > RouteTable.mostWalked ? RouteTable(routes.map { ($0.host, $0.path) }) : nil
+        httpRoutes = RouteList(routes.filter { $0.scheme != .https })
+        httpsRoutes =
+            routes.allSatisfy { $0.scheme == nil } ? httpRoutes : RouteList(routes.filter { $0.scheme != .http })
         lastRoute = Route(
             RouteSettings(upstream: upstreams[0].name), origin: origins[0], settings, passCookies: passCookies, metrics)
+        let first = routes.first ?? lastRoute
+        onlyRoute = settings.hosts.isEmpty && first.takesAll && first.scheme == nil ? first : nil
     }
 
     private static func byName(_ origins: [Origin]) -> [String: Origin] {
@@ -125,21 +130,18 @@ public final class LoopSettings: Sendable {
     /// Whether there are trusted proxies.
     public var trustsProxies: Bool { !settings.clients.trustedProxies.isEmpty }
 
-    /// The only route of requests; `nil` if it depends on host or path, or if only some hosts are served.
-    public var onlyRoute: Route? {
-        let first = routes.first ?? lastRoute
-        return hosts.isEmpty && first.takesAll ? first : nil
+    /// The first route that a request matches.
+    public func route(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme) -> Route {
+        switch scheme {
+        case .http: httpRoutes.first(head, fields) ?? lastRoute
+        case .https: httpsRoutes.first(head, fields) ?? lastRoute
+        }
     }
 
-    /// The first route that a request matches.
-    public func route(_ head: RequestHead, _ fields: FieldView) -> Route {
-        let first = routes.first ?? lastRoute
-        if first.takesAll { return first }
-        let host = fields.bytes.extracting(head.authority.range).hostPart
-        let path = fields.bytes.extracting(head.target.path.range)
-        if let table { return table.first(host: host, path: path).map { routes[$0] } ?? lastRoute }
-        for route in routes where route.matches(host: host, path: path) { return route }
-        return lastRoute
+    /// The first route that a request for `url` matches.
+    package func route(of url: ParsedURL) -> Route {
+        let fields = url.fields
+        return route(url.head, fields.view, url.scheme)
     }
 }
 

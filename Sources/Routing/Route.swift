@@ -7,7 +7,9 @@ import Upstream
 public final class Route: Sendable {
     let host: HostPattern?
     let path: ByteSlice
-    /// The origin of the requests.
+    /// The scheme of the requests; `nil`: both.
+    let scheme: ClientScheme?
+    /// The origin of the requests; of no use if the route has an answer of its own.
     public let origin: Origin
     /// The metrics of the origin, of the loop that has this copy of the route.
     public let upstreamMetrics: UpstreamMetrics
@@ -25,6 +27,8 @@ public final class Route: Sendable {
     public let makesRequestID: Bool
     /// Whether responses are stored, and a hit obeys no `rules`.
     public let hasPlainHits: Bool
+    /// The names of the origin that its responses must not name in `Location`; `nil`: they may name any host.
+    public let originNames: OriginNames?
     /// Whether requests share their fetches; else each miss fetches for itself. Separate from `isCached`: a response
     /// that is not stored may be the same for all clients. Without coalescing, a stale response is refreshed once for
     /// all clients nevertheless, and facts learnt from a response (it is private, or too large to keep) are remembered.
@@ -46,7 +50,7 @@ public final class Route: Sendable {
     public let keyedForwarding: KeyedForwarding
     /// Whether `key` consists of path and query as sent.
     @usableFromInline let hasPlainKey: Bool
-    /// Whether every request matches this route.
+    /// Whether every request of the route's scheme matches this route.
     let takesAll: Bool
 
     /// - Parameter passCookies: the patterns of `proxy`, shared by all routes without patterns of their own.
@@ -56,8 +60,9 @@ public final class Route: Sendable {
     ) {
         host = settings.host
         path = ByteSlice(settings.path == "/" ? "" : settings.path)
+        scheme = settings.scheme
         self.origin = origin
-        upstreamMetrics = metrics.upstream(origin.settings.name)
+        upstreamMetrics = settings.isAnsweredHere ? metrics.unrouted : metrics.upstream(origin.settings.name)
         hostForOrigin = origin.settings.host.map { ByteSlice($0) }
         isCached = settings.isCached ?? proxy.caching.isEnabled
         let fields = RouteFields(settings, proxy)
@@ -67,6 +72,7 @@ public final class Route: Sendable {
             || fields.sent?.usesRequestID == true
         rules = RouteRules(settings, proxy, responseFields: fields.sent)
         hasPlainHits = isCached && rules == nil
+        originNames = settings.rewritesLocation ? OriginNames(origin.settings) : nil
         isCoalesced = settings.isCoalesced ?? proxy.coalescing.isEnabled
         var policy = CachingPolicy(for: settings, proxy)
         policy.writtenFields = fields.written
@@ -122,7 +128,7 @@ public final class Route: Sendable {
     /// The host and the beginning of the path, for messages.
     package var place: String { "\(host?.text ?? "")\(path.isEmpty ? "/" : String(path))" }
 
-    /// Whether a request for `path` at `host` matches this route. `host` is without a port.
+    /// Whether a request of the route's scheme for `path` at `host` matches this route. `host` is without a port.
     func matches(host: Span<UInt8>, path requested: Span<UInt8>) -> Bool {
         if let only = self.host, !only.matches(host) { return false }
         let path = path
@@ -140,6 +146,7 @@ extension RouteSettings {
     /// Whether every request that matches `other` matches this one too (`Route.matches`).
     package func covers(_ other: RouteSettings) -> Bool {
         if let host, other.host.map(host.covers) != true { return false }
+        if let scheme, other.scheme != scheme { return false }
         guard other.path.hasPrefix(path) else { return false }
         return path.hasSuffix("/") || other.path == path || other.path.dropFirst(path.count).hasPrefix("/")
     }

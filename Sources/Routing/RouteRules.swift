@@ -9,6 +9,9 @@ public final class RouteRules: Sendable {
     public let responseFields: FieldRules?
     /// Takes parts out of requests before the key is made; `nil`: requests stay as they were sent.
     public let normalization: RequestNormalization?
+    /// The answer to all requests; `nil`: they are looked up.
+    public let ownAnswer: OwnAnswer?
+    private let errorPages: [(status: Status, page: OwnContent)]
 
     /// - Returns: `nil` if neither the route nor the top of the configuration has such a rule.
     init?(_ route: RouteSettings, _ proxy: ProxySettings, responseFields: FieldRules?) {
@@ -16,6 +19,16 @@ public final class RouteRules: Sendable {
         self.responseFields = responseFields
         normalization = RequestNormalization(
             strippedCookies: route.strippedCookies ?? proxy.caching.strippedCookies, languages: route.languages)
-        if access == nil, responseFields == nil, normalization == nil { return nil }
+        ownAnswer = OwnAnswer(route)
+        errorPages = route.errorPages.map { ($0.status, OwnContent($0.file)) }
+        if access == nil, responseFields == nil, normalization == nil, ownAnswer == nil, errorPages.isEmpty {
+            return nil
+        }
+    }
+
+    /// The content that replaces that of every response with this status; `nil`: none does.
+    public func errorPage(for status: Status) -> OwnContent? {
+        for entry in errorPages where entry.status == status { return entry.page }
+        return nil
     }
 }

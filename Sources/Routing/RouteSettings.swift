@@ -8,8 +8,16 @@ package struct RouteSettings: Sendable, Equatable {
     /// The prefix of the path, which ends at a `/` boundary: `/static` matches `/static` and `/static/a`, not
     /// `/statics`.
     package var path = "/"
-    /// The upstream's name.
+    /// The scheme of the requests. `nil`: both.
+    package var scheme: ClientScheme?
+    /// The upstream's name; empty if the route has an answer of its own (`redirect`, `respond`).
     package var upstream: String
+    /// Where all requests are redirected to.
+    package var redirect: RedirectSettings?
+    /// The response to all requests.
+    package var respond: RespondSettings?
+    /// Whether the route needs no upstream.
+    package var isAnsweredHere: Bool { redirect != nil || respond != nil }
     /// Whether responses are stored. `nil`: as `CachingSettings.isEnabled`.
     package var isCached: Bool?
     /// Whether requests in flight share a fetch. `nil`: as `CoalescingSettings.isEnabled`.
@@ -61,6 +69,11 @@ package struct RouteSettings: Sendable, Equatable {
     package var responseFields = FieldChanges()
     /// The response fields that name tags, in lower case, beside `Cache-Groups`.
     package var tagFields = TagFields.usual.names
+    /// The files that replace the content of responses with these statuses.
+    package var errorPages: [ErrorPageSettings] = []
+    /// Whether `Location` and `Content-Location` that name the upstream name instead the host that the client asked.
+    /// Off by default: most origins make relative references, or use the host of the request.
+    package var rewritesLocation = false
     /// The parts of the cache key besides method, scheme, host and path.
     package var key = KeyPolicy()
 

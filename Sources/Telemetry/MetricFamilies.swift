@@ -68,16 +68,17 @@ extension CounterValues {
     }
 
     /// A request is refused before it is known which upstream it is for, or for a reason that does not depend on the
-    /// upstream.
+    /// upstream; and a route with an answer of its own has no upstream.
     private func verdicts(of upstreams: [String]) -> MetricFamily {
         func sample(_ name: String, _ values: UpstreamCounterValues, _ verdict: Verdict) -> MetricSample {
             MetricSample([("upstream", name), ("verdict", "\(verdict.name)")], .whole(values[.verdicts(verdict)]))
         }
         let routed = Verdict.allCases.filter { $0 != .refused }
         return .counter(
-            "verdicts", "Requests by upstream and cache verdict; refused ones have no upstream.",
+            "verdicts",
+            "Requests by upstream and cache verdict; refused ones and those of routes with an answer of their own have no upstream.",
             upstreams.flatMap { name in routed.map { sample(name, self[upstream: name], $0) } }
-                + [sample("", unrouted, .refused)])
+                + [Verdict.synthetic, .refused].map { sample("", unrouted, $0) })
     }
 
     private func durations(of upstreams: [String], _ measure: UpstreamMeasure, _ name: String, _ help: String)

@@ -49,4 +49,8 @@ package struct ReceivedHead: ~Escapable {
         self.fields = fields
         self.content = content
     }
+
+    /// This head with other fields.
+    @_lifetime(copy self, copy fields)
+    package func with(_ fields: FieldView) -> ReceivedHead { ReceivedHead(head, fields: fields, content: content) }
 }

@@ -109,6 +109,7 @@ import Upstream
         routes:
           - host: b.example
             path: /c
+            scheme: https
             upstream: shop
             cache: true
             coalesce: false
@@ -132,6 +133,8 @@ import Upstream
             request-headers: {remove: [x-h]}
             response-headers: {add: {x-i: "${target}"}}
             tags: [x-my-tags]
+            error-pages: {502: /e/502.html, 404: /e/404.html}
+            rewrite-location: true
             key:
               query: none
               sort-query: true
@@ -284,6 +287,7 @@ import Upstream
         var route = RouteSettings(upstream: "shop")
         route.host = "b.example"
         route.path = "/c"
+        route.scheme = .https
         route.isCached = true
         route.isCoalesced = false
         route.defaultLifetimes = StatusLifetimes(other: .seconds(30))
@@ -310,6 +314,8 @@ import Upstream
         route.requestFields.remove = ["x-h"]
         route.responseFields.add = [line("x-i", "${target}")]
         route.tagFields = [ByteSlice("x-my-tags")]
+        route.errorPages = [502, 404].map { ErrorPageSettings(Status($0), NamedFile(path: "/e/\($0).html")) }
+        route.rewritesLocation = true
         route.key.query = .dropped
         route.key.sortsQuery = true
         route.key.fields = [ByteSlice("accept-language")]

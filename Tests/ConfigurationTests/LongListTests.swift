@@ -55,11 +55,13 @@ import Testing
             nil, "a.example", "b.example", "x.a.example", "*.a.example", "*.x.a.example", "*.example",
         ]
         let paths = ["/", "/a", "/a/", "/a//", "/a//b", "/a/b", "/a/b/", "/ab", "//", "//a"]
-        let all = hosts.flatMap { host in
-            paths.map { path in
-                var route = RouteSettings(upstream: "one")
-                (route.host, route.path) = (host, path)
-                return route
+        let all = [nil, ClientScheme.http, .https].flatMap { scheme in
+            hosts.flatMap { host in
+                paths.map { path in
+                    var route = RouteSettings(upstream: "one")
+                    (route.scheme, route.host, route.path) = (scheme, host, path)
+                    return route
+                }
             }
         }
         // In several orders: which is the first depends on it.

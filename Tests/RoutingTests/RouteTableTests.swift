@@ -93,7 +93,8 @@ import Upstream
             let parsed = try ParsedHead("GET \(path)\nHost: \(host)")
             let fields = parsed.fields
             for settings in [walked, indexed] {
-                #expect(settings.route(parsed.head, fields.view).origin.settings.name == upstream, "\(host)\(path)")
+                #expect(
+                    settings.route(parsed.head, fields.view, .http).origin.settings.name == upstream, "\(host)\(path)")
             }
             let authority = ByteSlice(host)
             let (isServed, isServedOfMany) = (walked.serves(authority.span), indexed.serves(authority.span))
@@ -101,7 +102,7 @@ import Upstream
         }
         let parsed = try ParsedHead("GET /p1234/x\nHost: other1234.test")
         let fields = parsed.fields
-        #expect(indexed.route(parsed.head, fields.view).origin.settings.name == "third")
+        #expect(indexed.route(parsed.head, fields.view, .http).origin.settings.name == "third")
     }
 
     /// What is looked at is a few places of a table, where a walk would look at thousands.

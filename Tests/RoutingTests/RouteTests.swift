@@ -1,6 +1,8 @@
 import Bytes
 import HTTPSemantics
+import Repeatable
 import RouteTesting
+import Telemetry
 import Testing
 import Upstream
 
@@ -73,11 +75,13 @@ import Upstream
             nil, "a.example", "b.example", "x.a.example", "*.a.example", "*.x.a.example", "*.example",
         ]
         let paths = ["/", "/a", "/a/", "/a/b", "/ab", "/b"]
-        let all = hosts.flatMap { host in
-            paths.map { path in
-                var route = RouteSettings(upstream: "one")
-                (route.host, route.path) = (host, path)
-                return route
+        let all = [nil, ClientScheme.http, .https].flatMap { scheme in
+            hosts.flatMap { host in
+                paths.map { path in
+                    var route = RouteSettings(upstream: "one")
+                    (route.scheme, route.host, route.path) = (scheme, host, path)
+                    return route
+                }
             }
         }
         let names = ["a.example", "b.example", "c.example", "x.a.example", "y.a.example", "y.x.a.example", "a"]
@@ -86,7 +90,12 @@ import Upstream
         }
         let taken = all.map { settings in
             let route = Route(settings, origin: Origin(.named("one")), ProxySettings())
-            return requests.map { route.matches(host: ByteSlice($0.0).span, path: ByteSlice($0.1).span) }
+            return ClientScheme.allCases.flatMap { scheme in
+                requests.map {
+                    (settings.scheme ?? scheme) == scheme
+                        && route.matches(host: ByteSlice($0.0).span, path: ByteSlice($0.1).span)
+                }
+            }
         }
         for (one, its) in zip(all, taken) {
             for (other, others) in zip(all, taken) {
@@ -124,6 +133,55 @@ import Upstream
         }
         #expect(upstreams == ["one", "one", "two", "four", "four"])
         #expect(loopSettings.onlyRoute == nil)
+    }
+
+    @Test(arguments: 0..<20)
+    func `the first route of the request's scheme that matches is found, among few routes and many`(seed: UInt64) throws
+    {
+        var random = SeededGenerator(seed: seed)
+        let schemes: [ClientScheme?] = [nil, .http, .https]
+        let hosts: [HostPattern?] = [nil, "a.example", "*.example", "b.example"]
+        var settings = ProxySettings()
+        let count = Int.random(in: 1...30, using: &random)
+        settings.routes = (0..<count).map { number in
+            var route = RouteSettings(upstream: "u\(number)")
+            route.scheme = schemes.randomElement(using: &random) ?? nil
+            route.host = hosts.randomElement(using: &random) ?? nil
+            route.path = ["/", "/a", "/a/b", "/c/"].randomElement(using: &random) ?? "/"
+            return route
+        }
+        let loopSettings = LoopSettings(
+            settings, upstreams: [.named("last")] + (0..<count).map { .named("u\($0)") })
+        for scheme in ClientScheme.allCases {
+            for host in ["a.example", "b.example", "c"] {
+                for path in ["/", "/a", "/a/b", "/c", "/c/d"] {
+                    let parsed = try ParsedHead("GET \(path)\nHost: \(host)")
+                    let (fields, url) = (parsed.fields, try #require(ParsedURL("\(scheme.name)://\(host)\(path)")))
+                    let expected = settings.routes.first { route in
+                        let matching = Route(route, origin: Origin(.named("one")), settings)
+                        return (route.scheme ?? scheme) == scheme
+                            && matching.matches(host: ByteSlice(host).span, path: ByteSlice(path).span)
+                    }
+                    let name = expected?.upstream ?? "last"
+                    #expect(loopSettings.route(parsed.head, fields.view, scheme).origin.settings.name == name)
+                    #expect(loopSettings.route(of: url).origin.settings.name == name)
+                }
+            }
+        }
+    }
+
+    @Test func `a route with an answer of its own needs no upstream, and is counted for none`() throws {
+        var settings = ProxySettings()
+        var route = RouteSettings(upstream: "")
+        route.respond = RespondSettings()
+        settings.routes = [route]
+        let metrics = LoopMetrics()
+        let loopSettings = LoopSettings(settings, upstreams: [.named("one")], metrics: metrics)
+        let only = try #require(loopSettings.onlyRoute)
+        #expect(only.rules?.ownAnswer?.status == .ok && !only.hasPlainHits)
+        #expect(only.upstreamMetrics === metrics.unrouted)
+        settings.routes[0].scheme = .http
+        #expect(LoopSettings(settings, upstreams: "one").onlyRoute == nil)
     }
 
     @Test func `a single possible route needs no look-up`() throws {
@@ -195,6 +253,6 @@ import Upstream
 
     private static func upstream(of request: String, _ loopSettings: LoopSettings) throws -> String {
         let parsed = try ParsedHead(request)
-        return loopSettings.route(parsed.head, parsed.fields.view).origin.settings.name
+        return loopSettings.route(parsed.head, parsed.fields.view, .http).origin.settings.name
     }
 }

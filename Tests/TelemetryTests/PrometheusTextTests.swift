@@ -82,13 +82,14 @@ import Testing
         #expect(page.contains("coalesced_malformed_requests_total 7000036\n"))
     }
 
-    @Test func `counters of an upstream have its name as a label, and refusals have none`() {
+    @Test func `counters of an upstream have its name as a label, and refusals and own answers of routes have none`() {
         let loop = LoopMetrics()
         loop.change(toUpstreams: ["b", "a"])
         for (index, counter) in UpstreamCounter.allCases.enumerated() {
             for _ in 0...index { loop.upstream("a").add(counter) }
         }
         loop.unrouted.add(.verdicts(.refused))
+        for _ in 1...2 { loop.unrouted.add(.verdicts(.synthetic)) }
         let families = loop.read().families(upstreams: ["b", "a"])
         func lines(_ name: String) -> [Substring] {
             text(PrometheusText.page(families.filter { $0.name == name })).split(separator: "\n").filter {
@@ -108,7 +109,8 @@ import Testing
         let kinds = UpstreamFailure.allCases.map { ",kind=\"\($0.name)\"" }
         #expect(
             lines("verdicts") == samples("verdicts", verdicts, from: 1) + [
-                "coalesced_verdicts_total{upstream=\"\",verdict=\"refused\"} 1"
+                "coalesced_verdicts_total{upstream=\"\",verdict=\"synthetic\"} 2",
+                "coalesced_verdicts_total{upstream=\"\",verdict=\"refused\"} 1",
             ])
         #expect(lines("upstream_failures") == samples("upstream_failures", kinds, from: 8))
         let classes = StatusClass.allCases.map { ",class=\"\($0.name)\"" }

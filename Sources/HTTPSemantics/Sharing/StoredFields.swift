@@ -73,6 +73,36 @@ public enum StoredFields {
     }
 }
 
+extension ByteBuffer {
+    /// Appends the lines of `fields` that say nothing about the content: for a response whose content is replaced.
+    /// Fields whose names begin with `Content-` go, validators (RFC 9110 §8.8), digests, and `Accept-Ranges`.
+    public func appendFieldsNotOfContent(_ fields: FieldView, dropping: FieldSet = []) {
+        for index in 0..<fields.lines.count where !fields.describesContent(lineAt: index) {
+            if dropping.contains(fields.lines[index].field) { continue }
+            append(fields.name(at: index))
+            append(": ")
+            append(fields.value(at: index))
+            appendLineEnd()
+        }
+    }
+}
+
+extension FieldView {
+    /// `Content-Range` in a 416 tells the length of the representation (RFC 9110 §15.5.17), but goes as well: this
+    /// proxy writes it anew where it knows the length.
+    fileprivate func describesContent(lineAt index: Int) -> Bool {
+        switch lines[index].field {
+        case .etag, .lastModified, .acceptRanges: true
+        default: name(at: index).hasPrefixIgnoringCase("content-") || Self.isDigest(name(at: index))
+        }
+    }
+
+    /// RFC 9530 §3, RFC 3230.
+    private static func isDigest(_ name: Span<UInt8>) -> Bool {
+        name.isEqualIgnoringCase(to: "repr-digest") || name.isEqualIgnoringCase(to: "digest")
+    }
+}
+
 /// Decides which lines of a head are kept.
 private struct KeptLines: ~Copyable, ~Escapable {
     /// Fields that are omitted regardless of their value.

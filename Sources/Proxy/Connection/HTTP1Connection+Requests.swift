@@ -173,7 +173,7 @@ extension HTTP1Connection {
         var method: Method?
         if request == nil, let buffer = input?.buffer, RequestHeadParser.isHEAD(buffer.span) { method = .head }
         endTransaction()
-        answerItself(answer, to: request?.head, request?.fields, on: request?.route, method: method)
+        answerItself(answer.on(request?.route), to: request?.head, request?.fields, method: method)
     }
 
     /// Sends `answer` without reading the request, and closes. The response fits into an empty socket buffer.
@@ -182,7 +182,7 @@ extension HTTP1Connection {
         keepsAlive = false
         let buffer = ByteBuffer(capacity: 512)
         let content = context.write(answer, to: nil, .http11, persists: false, into: buffer)
-        applyRules(to: answer, on: nil, .refused, to: nil, nil, in: buffer)
+        applyRules(to: answer, to: nil, nil, in: buffer)
         send(buffer, content, .sized, passesTrailers: false)
     }
 
@@ -190,26 +190,23 @@ extension HTTP1Connection {
     /// - Parameters:
     ///   - head: the request's head; `nil` if it is malformed or incomplete. Then `method` is the request's method, if
     ///     known.
-    ///   - route: the request's route if that is known, and not in `answer`.
     private func answerItself(
-        _ answer: SyntheticResponse, to head: RequestHead?, _ fields: HeadBlock?, on route: Route? = nil,
-        method: Method? = nil
+        _ answer: SyntheticResponse, to head: RequestHead?, _ fields: HeadBlock?, method: Method? = nil
     ) {
         let buffer = ByteBuffer(capacity: 512)
         let content = context.write(
             answer, to: head?.method ?? method, head?.version ?? .http11, persists: keepsAlive, into: buffer)
-        let verdict: Verdict = answer.route == nil ? .refused : .synthetic
-        applyRules(to: answer, on: answer.route ?? route, verdict, to: head, fields, in: buffer)
-        answered = AnsweredRequest(answer.status, verdict, answer.route?.upstreamMetrics, head, fields)
+        applyRules(to: answer, to: head, fields, in: buffer)
+        let upstreamMetrics = answer.verdict == .refused ? nil : answer.route?.upstreamMetrics
+        answered = AnsweredRequest(answer.status, answer.verdict, upstreamMetrics, head, fields)
         send(buffer, content, .sized, passesTrailers: false)
     }
 
     private func applyRules(
-        to answer: SyntheticResponse, on route: Route?, _ verdict: Verdict, to head: RequestHead?, _ fields: HeadBlock?,
-        in buffer: ByteBuffer
+        to answer: SyntheticResponse, to head: RequestHead?, _ fields: HeadBlock?, in buffer: ByteBuffer
     ) {
         context.applyRules(
-            toOwnHeadIn: buffer, status: answer.status, verdict, on: route, to: head, fields, peer: peerText,
+            toOwnHeadIn: buffer, status: answer.status, answer.verdict, on: answer.route, to: head, fields, peer: peerText,
             isFromTrustedProxy: isTrustedProxy)
     }
 }

@@ -92,20 +92,21 @@ final class HitPath {
         guard head.method == .get, head.framing == .none, head.version == .http11, head.target.form == .origin,
             fields.present.isDisjoint(with: .notOfPlainHits)
         else { return .needsTransaction(nil) }
-        if let onlyRoute { return answer(head, fields, on: onlyRoute, of: client, sending) }
+        let scheme = ClientScheme(of: fields, isFromTrustedProxy: client.isTrustedProxy && trustsProxies)
+        if let onlyRoute { return answer(head, fields, scheme, on: onlyRoute, of: client, sending) }
         guard loopSettings.serves(fields.bytes.extracting(head.authority.range)) else { return .needsTransaction(nil) }
-        return answer(head, fields, on: loopSettings.route(head, fields), of: client, sending)
+        return answer(head, fields, scheme, on: loopSettings.route(head, fields, scheme), of: client, sending)
     }
 
     @inline(__always)
     private func answer(
-        _ head: RequestHead, _ fields: FieldView, on route: Route, of client: ClientTransport, _ sending: Sending
+        _ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme, on route: Route, of client: ClientTransport,
+        _ sending: Sending
     ) -> Outcome {
         guard route.hasPlainHits, !route.hasPassCookie(fields) else {
-            return answerByRules(head, fields, on: route, of: client, sending)
+            return answerByRules(head, fields, scheme, on: route, of: client, sending)
         }
-        let isTrusted = client.isTrustedProxy && trustsProxies
-        keys.write(head, fields, ClientScheme(of: fields, isFromTrustedProxy: isTrusted), route)
+        keys.write(head, fields, scheme, route)
         if let hit = answerWritten(head, fields, on: route, of: client, sending) { return hit }
         guard !variations.isEmpty else { return .needsTransaction(route) }
         return answerEquivalent(head, fields, on: route, of: client, sending) ?? .needsTransaction(nil)
@@ -115,7 +116,8 @@ final class HitPath {
     /// manual draws.
     @inline(never) // Kept out of the code of plain hits.
     private func answerByRules(
-        _ head: RequestHead, _ fields: FieldView, on route: Route, of client: ClientTransport, _ sending: Sending
+        _ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme, on route: Route, of client: ClientTransport,
+        _ sending: Sending
     ) -> Outcome {
         guard route.isCached, let rules = route.rules else { return .needsTransaction(nil) }
         if let access = rules.access,
@@ -124,20 +126,21 @@ final class HitPath {
             // Refused again by `LoopContext.admit`, which answers. A refused request takes no token.
             return .needsTransaction(nil)
         }
+        // `LoopContext.admit` answers.
+        if rules.ownAnswer != nil { return .needsTransaction(route) }
         guard
             let normalized = rules.normalization?.head(of: fields, length: head.length, reusing: normalizedHead)
-        else { return answerAdmitted(head, fields, on: route, by: rules, of: client, sending) }
+        else { return answerAdmitted(head, fields, scheme, on: route, by: rules, of: client, sending) }
         normalizedHead = normalized.bytes.chunk
-        return answerAdmitted(head, normalized.view, on: route, by: rules, of: client, sending)
+        return answerAdmitted(head, normalized.view, scheme, on: route, by: rules, of: client, sending)
     }
 
     /// Answers a request that its route's rules admit: with its route, `LoopContext.admit` does not count it once more.
     /// - Parameter fields: normalized.
     private func answerAdmitted(
-        _ head: RequestHead, _ fields: FieldView, on route: Route, by rules: RouteRules, of client: ClientTransport,
-        _ sending: Sending
+        _ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme, on route: Route, by rules: RouteRules,
+        of client: ClientTransport, _ sending: Sending
     ) -> Outcome {
-        let scheme = ClientScheme(of: fields, isFromTrustedProxy: client.isTrustedProxy && trustsProxies)
         keys.write(head, fields, scheme, route)
         guard !route.hasPassCookie(fields) else { return .needsTransaction(route) }
         if let hit = answerWritten(head, fields, on: route, by: rules, of: client, sending) { return hit }
@@ -178,6 +181,8 @@ final class HitPath {
             let length = found.bodyLength,
             let answer = Answer(hit: found, length: length, for: fields, maxRanges: maxRanges)
         else { return nil }
+        // A transaction replaces the content.
+        if let rules, rules.errorPage(for: answer.status) != nil { return nil }
         answer.response.noteUse()
         let start = output.count
         answer.writeHead(

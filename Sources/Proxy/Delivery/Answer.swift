@@ -14,12 +14,14 @@ struct Answer: Sendable {
         indirect case parts(MultipartRanges)
         /// 304; it repeats some of these stored fields.
         case notModified(HeadBlock)
+        /// An error page of the route, in place of the response's content; not sent to HEAD.
+        indirect case page(OwnContent, isSent: Bool)
     }
 
     let status: Status
-    private let content: Content
+    private var content: Content
     /// The length in bytes of the content that is sent or, for HEAD, would be; `nil` if it is not known yet.
-    private let length: Int?
+    private var length: Int?
     /// The length of the whole representation, for ranges; `nil` if it is not known.
     private let wholeLength: Int?
     /// Whether a response that may have been made for GET answers HEAD.
@@ -80,7 +82,7 @@ struct Answer: Sendable {
         case .notModified:
             status = .notModified
             self.length = nil
-        case .whole, .none, .parts:
+        case .whole, .none, .parts, .page:
             status = response.facts.status
             self.length = status.forbidsContent ? nil : length
         }
@@ -150,6 +152,16 @@ struct Answer: Sendable {
         return buffer.copied()
     }
 
+    /// This answer with the route's error page for its status, if there is one, as its content. The body is not read.
+    @inline(never) // Rare.
+    func withErrorPage(of route: Route, to method: Method) -> Answer {
+        guard let page = route.rules?.errorPage(for: status) else { return self }
+        var answer = self
+        answer.content = .page(page, isSent: method != .head)
+        answer.length = page.bytes.count
+        return answer
+    }
+
     // MARK: - The body
 
     /// The part of the complete body that a plain hit sends.
@@ -157,12 +169,13 @@ struct Answer: Sendable {
         switch content {
         case .whole: 0..<(wholeLength ?? 0)
         case .part(let range): range
-        case .none, .notModified, .parts: 0..<0
+        case .none, .notModified, .parts, .page: 0..<0
         }
     }
 
     /// The sources from which a delivery reads.
     func sources() -> Delivery.Sources {
+        if case .page(let page, let isSent) = content { return .one(isSent ? .all(of: page.bytes) : .none) }
         if let parts = response.parts { return sources(from: parts) }
         if case .whole = content, response.isPacked, length != nil { return .packed(response) }
         return .one(source())
@@ -172,7 +185,7 @@ struct Answer: Sendable {
         guard let pieces = response.pieces, let bodyLength = response.bodyLength, length != nil else {
             let part: Range<Int>?
             switch content {
-            case .none, .notModified, .parts: return .none
+            case .none, .notModified, .parts, .page: return .none
             case .whole: part = nil
             case .part(let range): part = range
             }
@@ -183,7 +196,7 @@ struct Answer: Sendable {
             return .arriving(body, cursor, part: part)
         }
         switch content {
-        case .none, .notModified: return .none
+        case .none, .notModified, .page: return .none
         case .whole: return .complete(CompleteBodyReader(pieces, part: 0..<bodyLength, of: response.bodies))
         case .part(let part): return .complete(CompleteBodyReader(pieces, part: part, of: response.bodies))
         case .parts(let multipart):
@@ -194,7 +207,7 @@ struct Answer: Sendable {
     /// The stored parts of the representation, and the one that still arrives.
     private func sources(from parts: StoredParts) -> Delivery.Sources {
         switch content {
-        case .none, .notModified: return .one(.none)
+        case .none, .notModified, .page: return .one(.none)
         case .whole: return wholeLength.map { parts.sources(of: 0..<$0) } ?? .one(.lost)
         case .part(let part): return parts.sources(of: part)
         case .parts(let multipart): return .one(.complete(reader(of: multipart) { parts.completePieces(of: $0) }))
@@ -221,7 +234,7 @@ struct Answer: Sendable {
     func framing(for version: HTTPVersion) -> Delivery.Framing {
         if length != nil { return .sized }
         switch content {
-        case .none, .notModified: return .sized
+        case .none, .notModified, .page: return .sized
         case .whole, .part, .parts: break
         }
         return version == .http11 ? .chunked : .untilClose
@@ -243,7 +256,11 @@ struct Answer: Sendable {
         forwarding: ResponseForwarding
     ) {
         let framing = framing(for: version)
-        writeStart(to: buffer, framing)
+        if case .page(let page, _) = content {
+            writeStart(to: buffer, of: page)
+        } else {
+            writeStart(to: buffer, framing)
+        }
         if provenance.sendsAge {
             buffer.appendField("Age", UInt64(response.facts.age(at: now)))
         }
@@ -275,6 +292,20 @@ struct Answer: Sendable {
         case .chunked: buffer.appendFraming(.chunked)
         case .untilClose: break
         }
+    }
+
+    /// Writes the same of an answer with an error page, with the stored fields that do not describe the content.
+    @inline(never) // Rare.
+    private func writeStart(to buffer: ByteBuffer, of page: OwnContent) {
+        let (head, isMadeHere) = (response.head, status != response.facts.status)
+        buffer.appendStatusLine(status)
+        buffer.appendFieldsNotOfContent(head.view, dropping: isMadeHere ? Self.notOfUnsatisfiable : [])
+        if isMadeHere, status == .rangeNotSatisfiable {
+            buffer.appendField("Cache-Control", "no-store")
+            buffer.append(.unsatisfied(length: wholeLength ?? 0))
+        }
+        if !page.bytes.isEmpty { buffer.append(page.typeLine) }
+        buffer.appendField("Content-Length", UInt64(page.bytes.count))
     }
 
     private static let notOfUnsatisfiable =
@@ -311,7 +342,7 @@ struct Answer: Sendable {
             appendFields(except: Self.notOfUnsatisfiable, to: buffer)
             buffer.appendField("Cache-Control", "no-store")
             buffer.append(.unsatisfied(length: wholeLength ?? 0))
-        case .whole:
+        case .whole, .page:
             buffer.append(response.fieldLines)
         case .part(let part):
             // Not the digest of the whole content (RFC 9530 §2). Some pages have a `Content-Range` of their own, in

@@ -36,6 +36,11 @@ extension Delivery {
         /// The body has been dropped: the response is cut off.
         case lost
 
+        /// All of `bytes`.
+        static func all(of bytes: ByteSlice) -> Source {
+            .complete(CompleteBodyReader(ShortList(one: bytes), part: 0..<bytes.count))
+        }
+
         var isArriving: Bool {
             switch self {
             case .arriving: true

@@ -5,19 +5,22 @@ import Routing
 import Telemetry
 import Upstream
 
-/// A response made by the proxy itself rather than by an origin: a status, and its reason in plain text. Code that
-/// refuses a request throws it.
+/// A response made by the proxy itself rather than by an origin: a status, and its reason in plain text; or the route's
+/// own answer. Code that refuses a request, or has its answer before any look-up, throws it.
 struct SyntheticResponse: Error {
     let status: Status
-    /// One sentence.
+    /// One sentence; empty in the route's own answer.
     let explanation: StaticString
     /// Complete field lines that belong to the status.
     let extraFields: StaticString
-    /// The route of a request that this proxy is the one to answer; `nil` if the response refuses the request, or
-    /// reports a failure.
-    let route: Route?
+    /// How the request is counted if nothing was looked up for it.
+    let verdict: Verdict
+    /// The request's route, if that is known. Its error page replaces the content.
+    private(set) var route: Route?
     /// Further field lines; empty for most responses.
-    private(set) var limitLines = ByteSlice.empty
+    private(set) var furtherLines = ByteSlice.empty
+    /// The content of the route's own answer.
+    private var ownContent: OwnContent?
     /// The `Retry-After` of a 503, in seconds.
     fileprivate static let retryAfter: UInt64 = 1
 
@@ -26,16 +29,25 @@ struct SyntheticResponse: Error {
         self.explanation = explanation
         self.extraFields = extraFields
         self.route = route
+        verdict = route == nil ? .refused : .synthetic
+    }
+
+    /// The route's own answer.
+    init(_ answer: OwnAnswer, _ fieldLines: ByteSlice, on route: Route) {
+        self.init(answer.status, "", on: route)
+        furtherLines = fieldLines
+        ownContent = answer.content
     }
 
     /// The response to a request that its route's rules refuse.
-    init(_ refusal: AccessRules.Refusal, by rules: AccessRules) {
+    init(_ refusal: AccessRules.Refusal, by rules: AccessRules, on route: Route) {
         switch refusal {
         case .denied: self.init(.forbidden, "This client may not use this resource.")
         case .limited(let wait):
             self.init(Status(429), "This client sends too many requests; try again later.")
-            limitLines = rules.lines(ofRefusalFor: wait)
+            furtherLines = rules.lines(ofRefusalFor: wait)
         }
+        self.route = route
     }
 
     init(_ error: MessageSyntaxError) { self.init(error.status, error.explanation) }
@@ -45,8 +57,22 @@ struct SyntheticResponse: Error {
     static let overloaded = SyntheticResponse(.serviceUnavailable, "The proxy is overloaded; try again in a moment.")
     static let contentTooLarge = SyntheticResponse(.contentTooLarge, "The request's content is too large.")
 
+    /// This response to a request on `route`; without a route it stays as it is.
+    func on(_ route: Route?) -> SyntheticResponse {
+        var response = self
+        response.route = route ?? self.route
+        return response
+    }
+
+    /// Whether the route itself is the answer: then nothing is added to it.
+    fileprivate var isOwnAnswer: Bool { ownContent != nil }
+
     /// The content of the response.
-    fileprivate func content(reporting error: UpstreamError?) -> ByteSlice {
+    fileprivate func content(reporting error: UpstreamError?) -> OwnContent {
+        route?.rules?.errorPage(for: status) ?? ownContent ?? OwnContent(plainText: text(reporting: error))
+    }
+
+    private func text(reporting error: UpstreamError?) -> ByteSlice {
         let content = ByteBuffer(capacity: 160)
         content.append(decimal: UInt64(status.code))
         content.append(" ")
@@ -77,11 +103,13 @@ extension LoopContext {
         buffer.appendName("Date")
         HTTPDate.append(loop.wallClockSeconds, to: buffer)
         buffer.appendLineEnd()
-        buffer.append("Content-Type: text/plain; charset=utf-8\r\n")
-        buffer.appendField("Content-Length", UInt64(content.count))
-        if status == .serviceUnavailable { buffer.appendField("Retry-After", SyntheticResponse.retryAfter) }
+        if !content.bytes.isEmpty { buffer.append(content.typeLine) }
+        if !status.forbidsContent { buffer.appendField("Content-Length", UInt64(content.bytes.count)) }
+        if status == .serviceUnavailable, !answer.isOwnAnswer {
+            buffer.appendField("Retry-After", SyntheticResponse.retryAfter)
+        }
         buffer.append(answer.extraFields)
-        buffer.append(answer.limitLines)
+        buffer.append(answer.furtherLines)
         if let upstream {
             settings.proxyStatus?.write(upstream.proxyError, details: upstream.reason?.explanation, to: buffer)
         }
@@ -91,8 +119,7 @@ extension LoopContext {
             settings.responseForwarding.appendConnection(to: buffer, persists: persists, version: version)
         }
         buffer.appendLineEnd()
-        guard method != .head else { return .one(.none) }
-        return .one(.complete(CompleteBodyReader(ShortList(one: content), part: 0..<content.count)))
+        return method == .head ? .one(.none) : .one(.all(of: content.bytes))
     }
 }
 

@@ -144,7 +144,7 @@ extension ClientRequest {
 
     private func hasPassCookie(sinceReload settings: LoopSettings) -> Bool {
         let fields = fields
-        let other = settings.route(head, fields.view)
+        let other = settings.route(head, fields.view, scheme)
         return other !== route && other.hasPassCookie(fields.view)
     }
 }

@@ -60,6 +60,14 @@ struct HeadHandling {
     private var announcement: Announcement { Announcement(of: fetch) }
 
     func action(on head: borrowing ReceivedHead) -> Action {
+        // Before anything is decided: what is invalidated and stored follows from the new names.
+        if let names = request.route.originNames, let renamed = request.renamed(head.fields, names) {
+            return action(onRenamed: head.with(renamed.view))
+        }
+        return action(onRenamed: head)
+    }
+
+    private func action(onRenamed head: borrowing ReceivedHead) -> Action {
         let status = head.head.status
         if status == .notModified, !plan.isPass { return actionOnNotModified(head) }
         if status.isServerError, let action = standIn(on: .status(status), status: status) { return action }

@@ -133,8 +133,7 @@ extension LoopContext {
             guard let url = ParsedURL("\(request.scheme.name)://\(String(base.authority))\(String(related))") else {
                 continue
             }
-            let (fields, urlFields) = (request.fields, url.fields)
-            let route = loopSettings.route(url.head, urlFields.view)
+            let (fields, route) = (request.fields, loopSettings.route(of: url))
             url.write(to: keys, route.key, as: fields.view)
             shared.invalidate(keys.key(), using: keys, keepsNotes: true, except: own)
         }

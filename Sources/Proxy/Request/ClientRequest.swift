@@ -203,6 +203,14 @@ struct Arrival: Sendable {
 }
 
 extension ClientRequest {
+    /// The fields of a response to the request, with its host in place of the names of its origin; `nil` if they have
+    /// none.
+    @inline(never) // Kept out of the code of routes without such names.
+    func renamed(_ response: FieldView, _ names: OriginNames) -> HeadBlock? {
+        let fields = fields
+        return names.renamed(response, for: head, fields.view, scheme)
+    }
+
     /// The target URI. Too slow for the hot path.
     var targetURI: TargetURI {
         let (fields, target) = (fields, head.target)

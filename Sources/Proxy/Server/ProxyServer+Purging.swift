@@ -82,8 +82,7 @@ extension ProxyServer {
         let writer = KeyWriter(hash: shared.keyHash)
         var (others, count) = (PurgedURLs(), 0)
         for url in urls {
-            let fields = url.fields
-            let route = loopSettings.route(url.head, fields.view)
+            let route = loopSettings.route(of: url)
             url.write(to: writer, route.key)
             let (keys, purged) = shared.invalidate(
                 writer.key(), using: writer, keepsNotes: false, softening: softening)

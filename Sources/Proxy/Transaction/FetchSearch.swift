@@ -169,7 +169,7 @@ struct FetchSearch {
         else { return }
         // The next requests get this request's route, which must not be that of replaced settings.
         let fields = request.fields
-        guard context.loopSettings.route(request.head, fields.view) === request.route else { return }
+        guard context.loopSettings.route(request.head, fields.view, request.scheme) === request.route else { return }
         // Of two groups at the same time only one is kept: replacing each by the other again and again would cost more
         // than it saves.
         if let latest = transaction.latestGroup.group, latest === group || latest.isGrowing { return }

@@ -46,14 +46,18 @@ extension LoopContext {
             let refusal = refusal(by: rules, of: peer, isTrustedProxy: isFromTrustedProxy, view)
         {
             note(refusal, of: peer, isTrustedProxy: isFromTrustedProxy, on: route, view)
-            throw SyntheticResponse(refusal, by: rules)
+            throw SyntheticResponse(refusal, by: rules, on: route)
+        }
+        // `*` is about the server as a whole (RFC 9110 §9.3.7), which the route's answer is not.
+        if let answer = route.rules?.ownAnswer, head.target.form != .asterisk {
+            throw response(answer, to: head, view, scheme, on: route, from: peer, isFromTrustedProxy)
         }
         // RFC 9110 §7.6.2: with `Max-Forwards: 0` this proxy is the final recipient.
-        if head.method == .options, view.maxForwards == 0 {
+        if head.method == .options, view.maxForwards == 0 || route.rules?.ownAnswer != nil {
             throw SyntheticResponse(.ok, "This is a proxy.", extraFields: Self.allow, on: route)
         }
         if case .length(let length) = head.framing, let limit = settings.clients.maxBodySize, length > UInt64(limit) {
-            throw SyntheticResponse.contentTooLarge
+            throw SyntheticResponse.contentTooLarge.on(route)
         }
         // As on the hot path, from here on.
         let fields = route.rules?.normalization?.head(of: view, length: head.length) ?? fields
@@ -79,6 +83,20 @@ extension LoopContext {
         guard loopSettings.serves(fields.bytes.extracting(head.authority.range)) else {
             throw SyntheticResponse(.misdirectedRequest, "This host is not served here.")
         }
-        return loopSettings.route(head, fields)
+        return loopSettings.route(head, fields, scheme)
+    }
+
+    /// The answer of the route to one request.
+    private func response(
+        _ answer: OwnAnswer, to head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme, on route: Route,
+        from peer: SocketAddress, _ isFromTrustedProxy: Bool
+    ) -> SyntheticResponse {
+        var client = ByteSlice.empty
+        if answer.namesClient {
+            let address = recorder.trustedProxies.client(of: peer, isProxied: isFromTrustedProxy, fields)
+            client = address.map { ByteSlice("\($0)") } ?? peer.hostText
+        }
+        let parts = RequestParts(head, fields, scheme, client: client.span, requestID: Span())
+        return SyntheticResponse(answer, answer.fieldLines(for: parts), on: route)
     }
 }

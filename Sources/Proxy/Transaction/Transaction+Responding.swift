@@ -53,12 +53,13 @@ extension Transaction {
     ) {
         // Read once: a value read from a variable is retained.
         let request = request
-        let answer = Answer(
+        let made = Answer(
             request, response, length: length,
             // Not if a stored response stands in for the origin's: then the conditions and the range are for the proxy
             // to evaluate.
             isPassedThrough: unsharedFetch?.plan.isPass == true && fetched?.source == .origin,
             maxRanges: request.route.maxRanges)
+        let answer = made.status.code < 400 ? made : made.withErrorPage(of: request.route, to: request.method)
         send(answer, provenance, of: fetched) { head in
             answer.writeHead(
                 to: head, provenance: provenance, at: context.moment, persists: persists,
@@ -94,7 +95,7 @@ extension Transaction {
         beginResponse(answer.status, provenance)
         let head = ByteBuffer(capacity: 512)
         let content = context.write(
-            answer, to: request.method, request.head.version, provenance, upstream: upstream,
+            answer.on(request.route), to: request.method, request.head.version, provenance, upstream: upstream,
             persists: client.settlePersistence(), into: head)
         context.applyRules(
             in: head, status: answer.status, provenance.verdict, for: request, from: arrival, isMadeHere: true)

@@ -173,5 +173,7 @@ enum Metric: String {
     case malformed = "coalesced_malformed_requests_total"
     case denied = "coalesced_denied_requests_total"
     case limited = "coalesced_limited_requests_total"
+    /// Own answers of routes.
+    case ownAnswers = #"coalesced_verdicts_total{upstream="",verdict="synthetic"}"#
     case limitedClients = "coalesced_client_connections_limited_total"
 }
