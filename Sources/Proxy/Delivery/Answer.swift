@@ -245,7 +245,7 @@ struct Answer: Sendable {
     /// The fields that this answer states of its own content, and no rule of the operator may state otherwise.
     var ownFields: FieldSet {
         switch content {
-        case .parts: FieldSet(.contentType)
+        case .parts, .page: FieldSet(.contentType)
         case .none, .whole, .part, .notModified: []
         }
     }

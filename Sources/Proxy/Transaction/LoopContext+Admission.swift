@@ -96,7 +96,7 @@ extension LoopContext {
             let address = recorder.trustedProxies.client(of: peer, isProxied: isFromTrustedProxy, fields)
             client = address.map { ByteSlice("\($0)") } ?? peer.hostText
         }
-        let parts = RequestParts(head, fields, scheme, client: client.span, requestID: Span())
+        let parts = RequestParts(head, fields, scheme, client: client.span, madeID: .none)
         return SyntheticResponse(answer, answer.fieldLines(for: parts), on: route)
     }
 }
