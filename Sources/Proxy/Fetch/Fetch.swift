@@ -59,9 +59,8 @@ final class Fetch: DeadlineTarget {
     private(set) var state = State.new
     private(set) var operation: FetchOperation?
     var exchange: Exchange?
-    private(set) var sentAt: Moment
-    /// How many purges of tags there had been when the origin was asked.
-    private(set) var generation: UInt64 = 0
+    /// When the origin was asked, and how many purges of tags there had been.
+    private(set) var sentAt: Moment, generation: UInt64 = 0
     var placement = Placement()
     /// The response, from its head to the end of its body. The waiters have it, unless it awaits memory.
     var fetched: FetchedResponse?
@@ -75,7 +74,6 @@ final class Fetch: DeadlineTarget {
     /// Whether the fetch continues when its last client leaves: the operation's policy, as far as the fetch has set it.
     private var continuesWithoutClients: Bool
 
-    /// The request that led.
     var request: ClientRequest { plan.request }
     /// The method that the origin is sent.
     var method: Method { plan.method }
@@ -138,8 +136,7 @@ final class Fetch: DeadlineTarget {
     /// Sends the request to the origin; after a 304 that did not help, once more. The 304 has no content, so its
     /// exchange ends by itself and the connection is used again.
     func ask(_ conditions: FetchRequestWriter.Conditions = .storedAndClients) {
-        sentAt = context.moment
-        generation = context.tags.generation
+        (sentAt, generation) = (context.moment, context.tags.generation)
         placement.formerInvalidations = context.invalidations
         var writer = FetchRequestWriter(under: conditions, awaitsContinue: awaitsContinue, hasLeader: leader != nil)
         let asked = context.write(plan, from: arrival, with: &writer)
