@@ -144,16 +144,10 @@ extension ScalarSyntax where Value == ClientScheme {
 extension ScalarSyntax where Value == Template {
     /// The value of `Location` in a redirect: a URL, or a path on the same host.
     static var redirectTarget: Self {
-        let variables = Template.Variable.ofRequests.filter { $0 != .requestID }
         let syntax = template(
-            "a URL such as `https://www.example.com${target}`, or a path such as `/new/`", allowing: variables)
+            "a URL such as `https://www.example.com${target}`, or a path such as `/new/`", allowing: Template.Variable.ofRequests)
         return ScalarSyntax(syntax.form, write: syntax.write) { text in
-            if text.contains("${\(Template.Variable.requestID.rawValue)}") {
-                return .refused("`${request-id}` has no place in a redirect; remove it")
-            }
-            return syntax.parse(text).then { parsed in
-                reason(againstTarget: text).map { Parsed.refused($0) } ?? .value(parsed)
-            }
+            syntax.parse(text).then { parsed in reason(againstTarget: text).map { Parsed.refused($0) } ?? .value(parsed) }
         }
     }
 

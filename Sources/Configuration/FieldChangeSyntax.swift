@@ -18,7 +18,7 @@ extension ValueSyntax<FieldChanges> {
         @Sendable func read(_ node: Node, _ name: String, _ reader: inout Reader) -> FieldChanges? {
             if node.isNothing { return FieldChanges() }
             guard case .mapping(let mapping) = node else {
-                reader.note(node.position, "`\(name)` is `\(form)`, not \(node.kind)")
+                reader.note(node.position, "`\(name)` is not \(node.kind); give `\(form)`")
                 return nil
             }
             var changes = FieldChanges()

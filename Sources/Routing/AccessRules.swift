@@ -47,7 +47,8 @@ public final class AccessRules: Sendable {
         denied = AddressSet(settings.deny)
         bucket = settings.rateLimit?.bucket
         field = settings.rateLimit?.field.map { ByteSlice($0) }
-        let place = "\(settings.host?.text ?? "") \(settings.path) \(settings.rateLimit.map { "\($0)" } ?? "")"
+        let scheme = settings.scheme.map { "\($0.name) " } ?? ""
+        let place = "\(scheme)\(settings.host?.text ?? "") \(settings.path) \(settings.rateLimit.map { "\($0)" } ?? "")"
         number = RunningHash.of(Array(place.utf8))
         policyLine =
             settings.rateLimit.map { limit in

@@ -60,6 +60,9 @@ public final class OwnAnswer: Sendable {
             }
     }
 
+    /// Whether the answer has the identifier of the request.
+    public var usesRequestID: Bool { target?.uses(.requestID) ?? false }
+
     /// Whether the answer tells the client its address.
     public var namesClient: Bool { target?.uses(.client) ?? false }
 

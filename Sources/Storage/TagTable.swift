@@ -69,6 +69,23 @@ public final class TagTable: Sendable {
         return find(fields, names, authority(), requested)
     }
 
+    /// The tags of a stored response after a later answer of the origin, which may be a 304 or a part. An answer that
+    /// names none leaves those of `former`: the stored head may lack them, as `response-headers` can remove their fields.
+    /// - Parameters:
+    ///   - head: the stored head, which the answer has changed.
+    ///   - answer: the fields of the answer as it came.
+    ///   - requested: the generation before the origin was asked for the answer.
+    public func tags(
+        in head: FieldView, _ answer: FieldView, after former: ResponseTags?, by names: TagFields,
+        at authority: @autoclosure () -> String, requested: UInt64
+    ) -> ResponseTags? {
+        guard Self.mayHaveTags(answer, by: names) else { return former.map { ResponseTags($0.tags, requested: requested) } }
+        let authority = authority()
+        let all =
+            (find(head, names, authority, requested)?.tags ?? []) + (find(answer, names, authority, requested)?.tags ?? [])
+        return all.isEmpty ? nil : ResponseTags(Self.eachOnce(all), requested: requested)
+    }
+
     /// Whether a response with `fields` may have tags.
     @inlinable
     public static func mayHaveTags(_ fields: FieldView, by names: TagFields) -> Bool {
@@ -94,11 +111,16 @@ public final class TagTable: Sendable {
         }
         if isTooMuch { return ResponseTags([unlisted], requested: requested) }
         if found.isEmpty { return nil }
-        found.sort { ObjectIdentifier($0) < ObjectIdentifier($1) }
+        return ResponseTags(Self.eachOnce(found), requested: requested)
+    }
+
+    private static func eachOnce(_ found: [Tag]) -> [Tag] {
         var tags: [Tag] = []
         tags.reserveCapacity(found.count)
-        for tag in found where tags.last !== tag { tags.append(tag) }
-        return ResponseTags(tags, requested: requested)
+        for tag in found.sorted(by: { ObjectIdentifier($0) < ObjectIdentifier($1) }) where tags.last !== tag {
+            tags.append(tag)
+        }
+        return tags
     }
 
     private func tag(_ name: ByteSlice) -> Tag { tag(name.span) }

@@ -114,9 +114,6 @@ import Testing
             "f:1:26: `to: https://a.example/${status}`: `${status}` is known only once there is a response; "
                 + "use it in `response-headers`"),
         Faulty(
-            "routes: [{redirect: {to: 'https://a.example/${request-id}'}}]\n",
-            "f:1:26: `to: https://a.example/${request-id}`: `${request-id}` has no place in a redirect; remove it"),
-        Faulty(
             "routes: [{redirect: {to: 'https://a.example/${host'}}]\n",
             "f:1:26: `to: https://a.example/${host`: `${` begins a variable, whose name ends with `}`; add it"),
         Faulty(

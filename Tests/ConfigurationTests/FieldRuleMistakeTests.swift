@@ -62,7 +62,7 @@ import Testing
         ),
         Faulty(
             "request-headers: 5\n",
-            "f:1:18: `request-headers` is `{set: {a: b}, add: {c: d}, remove: [e]}`, not a single value"),
+            "f:1:18: `request-headers` is not a single value; give `{set: {a: b}, add: {c: d}, remove: [e]}`"),
         Faulty("request-headers: {sett: {a: b}}\n", "f:1:19: `sett` is not known; did you mean `set`?"),
         Faulty(
             "response-headers: {x-frame-options: DENY}\n",

@@ -227,7 +227,11 @@ struct HeadHandling {
         let decision = decide(head, partial.facts, policy, tags(in: head.fields, policy), part: part)
         let keptHead = partial.head
         let response = partial.response(
-            makeBody(for: decision), tags: tags(in: keptHead.view, policy), budget: context.shared.budget)
+            makeBody(for: decision),
+            tags: context.tags.tags(
+                in: keptHead.view, head.fields, after: stored?.tags, by: policy.tagFields, at: request.authority,
+                requested: fetch.generation),
+            budget: context.shared.budget)
         if !partial.leavesParts { revalidation.dropParts(after: partial.facts) }
         let forLeader = partial.headForLeader.map { response.withHead($0) }
         return .handOut(fetched(response, forLeader: forLeader, keptBy: partial.keeper, from: head, decision))

@@ -146,7 +146,8 @@ struct Revalidation {
             freshened: old.facts, head: head.view, by: fields, requestTime: requestTime, responseTime: responseTime,
             policy: request.route.policy)
         let tags = shared.tags.tags(
-            in: head.view, by: request.route.policy.tagFields, at: request.authority, requested: generation)
+            in: head.view, fields, after: old.tags, by: request.route.policy.tagFields, at: request.authority,
+            requested: generation)
         return old.with(head: head, facts: facts, tags: tags)
     }
 

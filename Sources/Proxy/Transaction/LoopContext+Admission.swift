@@ -96,7 +96,8 @@ extension LoopContext {
             let address = recorder.trustedProxies.client(of: peer, isProxied: isFromTrustedProxy, fields)
             client = address.map { ByteSlice("\($0)") } ?? peer.hostText
         }
-        let parts = RequestParts(head, fields, scheme, client: client.span, madeID: .none)
+        let parts = RequestParts(
+            head, fields, scheme, client: client.span, madeID: answer.usesRequestID ? requestIDs.next() : .none)
         return SyntheticResponse(answer, answer.fieldLines(for: parts), on: route)
     }
 }

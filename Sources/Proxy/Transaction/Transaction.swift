@@ -74,8 +74,7 @@ final class Transaction: WaitingRequest, FetchLeader {
         content = nil
     }
 
-    /// Detaches from the fetch that it led, which from now on calls the transaction no more and gets no content from
-    /// it.
+    /// Detaches from the fetch that it led, which calls the transaction no more and gets no content from it.
     private func stopLeading() {
         ledFetch.take()?.leader = nil
     }
@@ -136,8 +135,7 @@ final class Transaction: WaitingRequest, FetchLeader {
         look()
     }
 
-    /// Looks up again: a response was stored or a rule learnt since the look-up. Every retry means that another request
-    /// made such a change, so the number of retries is bounded by theirs.
+    /// Looks up again: another request has stored a response or learnt a rule since. Such changes bound the retries.
     func lookAgainAtOnce() {
         request = context.keyed(request)
         look()
@@ -182,7 +180,6 @@ final class Transaction: WaitingRequest, FetchLeader {
     /// The status of the response; `nil` unless that has begun.
     var status: Status? { if case .responding(let status) = state { status } else { nil } }
 
-    /// Leaves the fetch.
     func leaveGroup() { group.take()?.leave(self) }
 
     /// Stops waiting, and takes no result from the fetch.
@@ -213,8 +210,7 @@ final class Transaction: WaitingRequest, FetchLeader {
         guard let operation = group?.operation, !sharingHistory.waitsAsLong(as: operation, leading: ledFetch) else {
             return
         }
-        // Read before the request leaves. If it waits for a slot, another fetch would only stand further back in the
-        // queue.
+        // Read before the request leaves. Instead of a slot that it waits for, another fetch would get a later one.
         let isAtWork = operation.hasBegun
         guard stopWaiting() else { return }
         meets(.wait(isAtWork ? operation : nil))

@@ -29,6 +29,26 @@ import Testing
         }
     }
 
+    @Test func `a response keeps its tags over a 304, although a rule removes their field`() throws {
+        try scenario(.other(section: "route", key: "response-headers", value: "{remove: [cache-tag]}")) {
+            origin, proxy in
+            origin.on("/s") { request in
+                request["if-none-match"] == nil
+                    ? [.answer(200, "Cache-Control: max-age=1", "Age: 2", "ETag: \"a\"", "Cache-Tag: t", body: "body")]
+                    : [.answer(304, "Cache-Control: max-age=600", "ETag: \"a\"")]
+            }
+            let first = try proxy.get("/s")
+            #expect(first["cache-tag"] == nil && first.text == "body")
+            try proxy.get("/s")
+            try eventually("the 304 is stored") { try proxy.get("/s").cacheStatus.contains("hit") }
+            let purge = try proxy.purge("tag t")
+            #expect(purge.text.hasPrefix("purged 1 stored response"), "\(purge.text)")
+            let fetched = origin.count("/s")
+            try proxy.get("/s")
+            #expect(origin.count("/s") == fetched + 1)
+        }
+    }
+
     @Test func `after a soft purge two hundred clients get the stale response at once, and one fetch runs`() throws {
         for what in ["tag t", "URL", "prefix", "all"] {
             try scenario { origin, proxy in
