@@ -13,7 +13,7 @@ struct AdminPage: Sendable {
     var status: Status
     var contentType: StaticString = "text/plain; charset=utf-8"
     var content: ByteSlice
-    /// What the request lacks (RFC 9110 §11.6.1), if the status is 401.
+    /// The value of `WWW-Authenticate` (RFC 9110 §11.6.1), if the status is 401.
     var challenge: StaticString?
     /// The methods that the page accepts, if the request had another one (RFC 9110 §10.2.1).
     var allowed: StaticString?
@@ -300,7 +300,7 @@ extension String {
 /// A page that all workers have a share of.
 private enum CollectedPage: Hashable, Sendable { case metrics, status }
 
-/// The collection of one page, for all who ask for it meanwhile.
+/// The collection of one page, for all requests for it that come meanwhile.
 private struct Collection: Work {
     let page: CollectedPage
     let pages: LoopBound<AdminPages>

@@ -26,7 +26,7 @@ package final class AdminServer {
     private var lastLimitReport: Int64?
     private var hosts: [HostPattern] = []
     private var token: AdminToken?
-    /// One, unless this program has taken over those of several loops.
+    /// One listener, unless this program has taken over the sockets of several loops.
     private var listeners: [Listener] = []
     /// The sockets, for the program that takes the place of this one; none once closed.
     package private(set) var sockets: [ListeningSocket] = []
@@ -70,13 +70,13 @@ package final class AdminServer {
         Listener(of: socket, on: loop) { [unowned self] descriptor, _ in accept(descriptor) }
     }
 
-    /// Sets what `POST /reload` does: it gives the outcome to its argument, on the loop.
+    /// Sets the work of `POST /reload`, which gives the outcome to its argument, on the loop.
     package func onReload(_ reload: @escaping (@escaping (ReloadOutcome) -> Void) -> Void) { pages.onReload = reload }
 
     /// Notes for the pages that the settings were read again: they are in use now, or there was a mistake in them.
     package func reloaded(succeeded: Bool) { pages.reloaded(succeeded: succeeded) }
 
-    /// Sets what a purge does after it has removed this program's responses; it calls its argument when it is done.
+    /// Sets the work of a purge after it has removed this program's responses: `purge` calls its argument when it is done.
     package func onPurged(_ purge: @escaping (@escaping () -> Void) -> Void) { pages.onPurged = purge }
 
     /// Listens from now on, also where the kernel then gives it connections that would have come to the program before
@@ -97,7 +97,7 @@ package final class AdminServer {
         pages.refusesPurges = false
     }
 
-    /// Accepts what waits in the queues of sockets that the program before this one had at another address.
+    /// Accepts the connections that wait in the queues of sockets that the program before this one had at another address.
     package func acceptRest(of sockets: [ListeningSocket]) {
         for socket in sockets { listener(of: socket).leave {} }
     }

@@ -1,8 +1,8 @@
 import HTTPSemantics
 
-/// The outcome of one reload, for whoever asked for it.
+/// The outcome of one reload, for the caller that asked for it.
 package struct ReloadOutcome: Sendable {
-    /// What a reload comes to.
+    /// The result of a reload.
     package enum Kind: Sendable {
         /// The new settings are in use.
         case done
@@ -14,7 +14,7 @@ package struct ReloadOutcome: Sendable {
 
     /// Whether the new settings are in use.
     package let kind: Kind
-    /// What the operator should know, one line for each fact; at least one.
+    /// Facts for the operator, one line each; at least one.
     package let lines: [String]
 
     package init(_ kind: Kind, _ lines: [String]) {

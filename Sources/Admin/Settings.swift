@@ -2,7 +2,7 @@ import HTTPSemantics
 package import Libevent
 package import Routing
 
-/// The address of the admin listener, and who may use it.
+/// The address of the admin listener, and the rules for its clients.
 package struct AdminSettings: Sendable, Equatable {
     /// The maximum number of purges in one request. One walk through the store serves all prefixes.
     package static let maxPurges = 100
