@@ -39,22 +39,15 @@ final class AdminPages {
     private let settings: AdminSettings
     private var program: ProgramHistory
     private let loop: EventLoop
-    private let onPurge: (String) -> Void
     /// Reloads, and gives the outcome to its argument; `nil` if this program does not reload.
     var onReload: ((@escaping (ReloadOutcome) -> Void) -> Void)?
-    /// Called after a purge; its argument answers the client.
-    var onPurged: ((@escaping () -> Void) -> Void) = { $0() }
-    /// While another program takes the place of this one, or when it has.
-    var refusesPurges = false
     /// The pages that are being collected. Requests for such a page get the same bytes, so that many scrapers at once
     /// cost one collection. A request that comes later gets a page of its own.
     private let collections = OperationQueueManager<CollectedPage>()
 
     init(
-        _ server: ProxyServer, _ settings: AdminSettings, version: String, on loop: EventLoop,
-        onPurge: @escaping (String) -> Void
+        _ server: ProxyServer, _ settings: AdminSettings, version: String, on loop: EventLoop
     ) {
-        self.onPurge = onPurge
         self.server = server
         self.settings = settings
         program = ProgramHistory(version: version, on: loop)
@@ -86,11 +79,6 @@ final class AdminPages {
             collect(.status, for: completion)
         case "/purge" where !settings.allowsPurging:
             completion(AdminPage(status: .forbidden, text: "Purging is disabled: admin.purge is false.\n"))
-        case "/purge" where method == .post && refusesPurges:
-            completion(
-                AdminPage(
-                    status: .serviceUnavailable,
-                    text: "Another program is taking the place of this one: send the purge again.\n"))
         case "/purge" where method == .post:
             purge(content, completion)
         case "/reload" where !settings.allowsPurging:
@@ -138,7 +126,7 @@ final class AdminPages {
         if lines.count > AdminSettings.maxPurges { return refuse("at most \(AdminSettings.maxPurges) at a time") }
         if lines == ["all"] {
             request.isOfEverything = true
-            return purge(request, Self.summary(of: lines), completion)
+            return purge(request, PurgeRequest.summary(of: lines), completion)
         }
         for (index, line) in numbered {
             if line == "all" { return refuse("'all' stands alone, and nothing was purged") }
@@ -148,36 +136,22 @@ final class AdminPages {
                         ? "this is none of them" : "line \(index + 1) is none of them, and nothing was purged")
             }
         }
-        purge(request, Self.summary(of: lines), completion)
+        purge(request, PurgeRequest.summary(of: lines), completion)
     }
 
     /// - Parameter summary: of the request's lines, for the log.
     private func purge(_ request: PurgeRequest, _ summary: String, _ completion: @escaping (AdminPage) -> Void) {
-        server.purge(request) { [self] outcome in
-            guard let outcome else {
-                onPurge("a purge was not finished: \(summary)")
-                return completion(.ending)
-            }
-            let text = outcome.text(of: request)
-            onPurge("\(text): \(summary)")
-            onPurged {
+        server.purgeDesk.serve(request, summary) { answer in
+            switch answer {
+            case .done(let text): completion(AdminPage(status: .ok, text: "\(text)\n"))
+            case .elsewhere:
                 completion(
                     AdminPage(
-                        status: .ok,
-                        text:
-                            "\(text); responses still being fetched will not be stored\(request.isSoft ? " as fresh" : "")\n"
-                    ))
+                        status: .serviceUnavailable,
+                        text: "Another program is taking the place of this one: send the purge again.\n"))
+            case .ending: completion(.ending)
             }
         }
-    }
-
-    /// Bytes of a purge's first line that the log shows: a URL may be longer than a line of the log.
-    private static let shownInLog = 200
-
-    private static func summary(of lines: [String]) -> String {
-        let first = lines.first ?? ""
-        let shown = first.utf8.count > shownInLog ? "\(first.prefix(shownInLog))…" : first
-        return lines.count > 1 ? "\(shown), and \(lines.count - 1) more" : shown
     }
 
     private func collect(_ page: CollectedPage, for client: @escaping (AdminPage) -> Void) {

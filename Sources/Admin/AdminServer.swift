@@ -43,18 +43,16 @@ package final class AdminServer {
     ///   - onRefusal: called with the reason, the first time that a request is refused because of its source.
     ///   - onConnectionLimit: called when another connection comes while `maxConnections` are open, at most once a
     ///     minute.
-    ///   - onPurge: called with a line that says which URLs were purged, and how many responses.
     /// - Throws: if the listener cannot listen at `address`.
     package init(
         at address: SocketAddress, _ settings: AdminSettings, from inherited: InheritedSockets,
         of server: ProxyServer, version: String, on loop: EventLoop,
-        onRefusal: @escaping (String) -> Void, onConnectionLimit: @escaping () -> Void,
-        onPurge: @escaping (String) -> Void
+        onRefusal: @escaping (String) -> Void, onConnectionLimit: @escaping () -> Void
     ) throws(ListenError) {
         self.loop = loop
         self.onRefusal = onRefusal
         self.onConnectionLimit = onConnectionLimit
-        pages = AdminPages(server, settings, version: version, on: loop, onPurge: onPurge)
+        pages = AdminPages(server, settings, version: version, on: loop)
         var listening = Listener.Settings()
         listening.pathMode = settings.socketMode
         // Its port is shared as those of the clients are: otherwise the next program could not listen at the same port
@@ -76,28 +74,18 @@ package final class AdminServer {
     /// Notes for the pages that the settings were read again: they are in use now, or there was a mistake in them.
     package func reloaded(succeeded: Bool) { pages.reloaded(succeeded: succeeded) }
 
-    /// Sets the work of a purge after it has removed this program's responses: `purge` calls its argument when it is done.
-    package func onPurged(_ purge: @escaping (@escaping () -> Void) -> Void) { pages.onPurged = purge }
-
     /// Listens from now on, also where the kernel then gives it connections that would have come to the program before
     /// this one.
     /// - Throws: if another program listens there by now.
     package func listen() throws(ListenError) { for socket in sockets { try socket.listen() } }
 
-    /// Accepts no connections until `resume`: another program answers. A purge here would not reach the cache of that
-    /// one, so it is refused.
-    package func pause() {
-        for listener in listeners { listener.pause() }
-        pages.refusesPurges = true
-    }
+    /// Accepts no connections until `resume`: another program answers.
+    package func pause() { for listener in listeners { listener.pause() } }
 
     /// Accepts connections. Call `listen` before.
-    package func resume() {
-        for listener in listeners { listener.resume() }
-        pages.refusesPurges = false
-    }
+    package func resume() { for listener in listeners { listener.resume() } }
 
-    /// Accepts the connections that wait in the queues of sockets that the program before this one had at another address.
+    /// Accepts the connections that wait at sockets that the program before this one had at another address.
     package func acceptRest(of sockets: [ListeningSocket]) {
         for socket in sockets { listener(of: socket).leave {} }
     }

@@ -304,11 +304,19 @@ enum KeyTable {
 
     private static let purge: [Key<Settings>] = [
         Key(
+            "methods-from", \.proxy.purge.methodsFrom, .list(of: .addressPattern),
+            """
+            The clients that may send PURGE, as the plug-ins of WordPress, Magento and others do: addresses, blocks \
+            such as 10.0.0.0/8, or unix for every client of a Unix socket. The address is the one that the access \
+            log shows. PURGE from elsewhere gets 403, and so does one with X-Forwarded-For from a proxy that is not in \
+            clients.trusted-proxies; none is forwarded to the upstream.
+            """),
+        Key(
             "soft-grace", \.proxy.purge.softGrace, .secondsUpToAYear,
             """
             How long a response may be served after a soft purge while it is being refreshed, unless it says \
             must-revalidate or the like (s-maxage, with s-maxage-forbids-stale); more if its stale-while-revalidate is more.
-            """)
+            """),
     ]
 
     private static let storage: [Key<Settings>] = [

@@ -36,6 +36,8 @@ public final class LoopSettings: Sendable {
     public let headLimits: HeadLimits
     /// The proxies that may name the client.
     public let trustedProxies: TrustedProxies
+    /// Which clients may send `PURGE`.
+    public let purgeAccess: PurgeAccess
     /// The most requests on one connection.
     public let mostRequests: Int
     /// Finds requests that have passed this proxy before.
@@ -81,6 +83,7 @@ public final class LoopSettings: Sendable {
         timeouts = ClientTimeouts(settings.clients, settings.coalescing)
         headLimits = HeadLimits(settings.clients)
         trustedProxies = TrustedProxies(settings.clients.trustedProxies)
+        purgeAccess = PurgeAccess(settings.purge.methodsFrom, trustedProxies)
         mostRequests = settings.clients.maxRequestsPerConnection ?? .max
         let named = Self.byName(origins)
         let passCookies = CookiePatterns(settings.caching.passCookies)

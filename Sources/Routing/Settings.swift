@@ -211,6 +211,9 @@ package struct CachingSettings: Sendable, Equatable {
 
 /// How stored responses are purged.
 package struct PurgeSettings: Sendable, Equatable {
+    /// The clients that may send `PURGE`. None by default: a server on the same machine, such as a TLS terminator, would
+    /// send it for everybody.
+    package var methodsFrom: [AddressPattern] = []
     /// Seconds for which a response may be served after a soft purge, while it is refreshed. An hour, as
     /// `CachingPolicy.staleIfUnreachable`: who purges softly would rather have old pages than waiting clients, and a
     /// page that is asked for twice in that time shows its old state once.

@@ -58,7 +58,7 @@ extension CounterValues {
             single("client_received_bytes", "Bytes read from clients.", .clientBytesIn),
             single("client_sent_bytes", "Bytes written to clients.", .clientBytesOut),
             single("malformed_requests", "Requests rejected as malformed.", .malformedRequests),
-            single("denied_requests", "Requests refused by allow or deny.", .deniedRequests),
+            single("denied_requests", "Requests refused by allow, deny or purge.methods-from.", .deniedRequests),
             single("limited_requests", "Requests refused by rate-limit.", .limitedRequests),
             single(
                 "client_connections_limited",

@@ -66,7 +66,8 @@ public enum Verdict: UInt8, PublicName {
     /// Forwarded without a look-up in the store, because of a method, a rule, or a key known to be unshareable.
     case pass
     /// Answered by the proxy itself in place of a response: 502, 503, 504; a limit was reached, the client accepted
-    /// only a stored response, OPTIONS had to go no further (`Max-Forwards: 0`), or the route has an answer of its own.
+    /// only a stored response, OPTIONS had to go no further (`Max-Forwards: 0`), the route has an answer of its own, or
+    /// `PURGE` was done.
     case synthetic
     /// Refused before any look-up: bad syntax, an unknown host.
     case refused

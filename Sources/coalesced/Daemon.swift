@@ -138,8 +138,6 @@ final class Daemon {
                     log.warning(
                         "limit of \(AdminServer.maxConnections) connections to the admin listener reached; the oldest without a whole request gives way to each new one"
                     )
-                } onPurge: {
-                    log.info("\($0)")
                 }
             } else {
                 admin = nil
@@ -166,7 +164,7 @@ final class Daemon {
         predecessor = PredecessorProgram(connection, on: loop) { [unowned self] in
             startServing()
         }
-        admin?.onPurged { [unowned self] in purgePredecessor($0) }
+        server.purgeDesk.onPurged = { [unowned self] in purgePredecessor($0) }
     }
 
     /// The sockets that were passed to this program.
@@ -280,7 +278,7 @@ final class Daemon {
             upgrade.cancel()
             lastUpgrade = upgrade
             phase = .serving
-            admin?.resume()
+            resumeAdmin()
             end(on: signal)
         case .opening, .serving:
             serviceManager.stopping()
@@ -359,6 +357,12 @@ final class Daemon {
         }
     }
 
+    /// No other program takes the place of this one after all.
+    private func resumeAdmin() {
+        admin?.resume()
+        server.purgeDesk.isClosed = false
+    }
+
     private func tellNotUpgraded(_ reason: String) { log.error("not upgraded: \(reason)") }
 
     private func heard(_ event: Upgrade.Event) {
@@ -369,13 +373,14 @@ final class Daemon {
         case .purges: break
         case .isReady:
             // What the new program will have stored was fetched later than the purges that are under way here. Later
-            // purges wait in the queue for the program that accepts next.
+            // purges wait in the queue for the program that accepts next; one here would not reach the cache of that one.
             admin?.pause()
+            server.purgeDesk.isClosed = true
             upgrade.permit()
         case .failed(let reason):
             tellNotUpgraded("\(path ?? ""): \(reason); this program serves on")
             phase = .serving
-            admin?.resume()
+            resumeAdmin()
             if later.contains(SIGHUP) { reload() }
         case .accepts(let process):
             log.info("upgraded: process \(process) accepts clients; waiting for requests in flight here")

@@ -38,8 +38,8 @@ import Upstream
             on: control, log: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
         server = try AdminServer(
             at: .ipv4(.loopback, port: 0), AdminSettings(), from: InheritedSockets(), of: proxy, version: "0", on: loop,
-            onRefusal: { _ in }, onConnectionLimit: { crowds.value += 1 },
-            onPurge: { [unowned control] _ in control.stop() })
+            onRefusal: { _ in }, onConnectionLimit: { crowds.value += 1 })
+        proxy.purgeDesk.report = { [unowned control] _ in control.stop() }
         server.resume()
         client = try TestSocket(connectingTo: server.address, on: loop)
         client.onConnected = { [unowned client] _ in client.startReading() }

@@ -24,7 +24,7 @@ import Upstream
         let server = ProxyServer(
             settings, upstreams: [upstream], storage: StorageSettings(), accessLog: AccessLogSettings(), on: loop,
             log: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
-        let pages = AdminPages(server, AdminSettings(), version: "0", on: loop, onPurge: { _ in })
+        let pages = AdminPages(server, AdminSettings(), version: "0", on: loop)
         var (same, later) = ([AdminPage](), AdminPage?.none)
         func ask(_ completion: @escaping (AdminPage) -> Void) {
             pages.page(for: same.count % 2 == 0 ? .get : .head, path, content: "", completion)

@@ -81,6 +81,7 @@ import Upstream
           range-misses: part
           request-directives: ignore
         purge:
+          methods-from: [10.0.0.0/8, unix]
           soft-grace: 26s
         storage:
           memory: 26MiB
@@ -233,6 +234,7 @@ import Upstream
         all.proxy.caching.maxRanges = 25
         all.proxy.caching.rangeMisses = .part
         all.proxy.caching.policy.ignoredRequestDirectives = .protectsOrigin
+        all.proxy.purge.methodsFrom = addresses(["10.0.0.0/8"]) + [.unix]
         all.proxy.purge.softGrace = 26
         all.storage.memory = 26 << 20
         all.storage.inUsePercent = 27

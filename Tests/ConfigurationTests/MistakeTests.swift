@@ -818,3 +818,31 @@ private let noPath =
         #expect(Faulty("\(text)\nupstreams: [{name: a, servers: 'http://a'}]\n").found == [message])
     }
 }
+
+@Suite struct `A mistake in who may purge` {
+    private static let remedy = "give one such as `127.0.0.1`, `10.0.0.0/8` or `fd00::/8`, or `unix`"
+
+    @Test(arguments: [
+        Faulty(
+            "purge: {methods-from: [127.0.0.1, localhost]}\n",
+            "f:1:35: `methods-from: localhost`: not an address or a block of addresses: it is not an IP address; \(remedy)"
+        ),
+        Faulty(
+            "purge:\n  methods-from: [10.0.0.0/33]\n",
+            "f:2:18: `methods-from: 10.0.0.0/33`: not an address or a block of addresses: the prefix length after the slash is invalid; \(remedy)"
+        ),
+        Faulty(
+            "purge: {methods-from: {a: b}}\n",
+            "f:1:23: `methods-from` is an address such as `127.0.0.1`, a block of them such as `10.0.0.0/8` or `fd00::/8`, or `unix`, not keys and values"
+        ),
+        Faulty(
+            "purge: {method-from: [127.0.0.1]}\n",
+            "f:1:9: `method-from` is not known; did you mean `methods-from`?"),
+        Faulty(
+            "purge: [127.0.0.1]\n",
+            "f:1:8: `purge` must be keys and values (`key: value`), not a list"),
+    ])
+    func `is one line with its place and a remedy`(_ faulty: Faulty) {
+        #expect(faulty.found == faulty.mistakes)
+    }
+}

@@ -128,6 +128,7 @@ extension HTTP1Connection {
         }
         buffer.consume(head.length)
         beginServing()
+        if PurgeMethod.isMethod(of: head, fields.view) { return purge(head, fields) }
         do throws(SyntheticResponse) {
             let request = try context.admit(
                 head, fields, on: route, from: peer, isFromTrustedProxy: isTrustedProxy, isBound: isBound)
@@ -190,7 +191,7 @@ extension HTTP1Connection {
     /// - Parameters:
     ///   - head: the request's head; `nil` if it is malformed or incomplete. Then `method` is the request's method, if
     ///     known.
-    private func answerItself(
+    func answerItself(
         _ answer: SyntheticResponse, to head: RequestHead?, _ fields: HeadBlock?, method: Method? = nil
     ) {
         let buffer = ByteBuffer(capacity: 512)
@@ -206,7 +207,8 @@ extension HTTP1Connection {
         to answer: SyntheticResponse, to head: RequestHead?, _ fields: HeadBlock?, in buffer: ByteBuffer
     ) {
         context.applyRules(
-            toOwnHeadIn: buffer, status: answer.status, answer.verdict, on: answer.route, to: head, fields, peer: peerText,
+            toOwnHeadIn: buffer, status: answer.status, answer.verdict, on: answer.route, to: head, fields,
+            peer: peerText,
             isFromTrustedProxy: isTrustedProxy)
     }
 }

@@ -12,8 +12,8 @@ import Libevent
 /// between requests ─first byte→ head ─taken→ (content ─complete, or not needed→) answering ─answered→ between requests
 /// ```
 ///
-/// This file has time and the end of the program. The extensions have requests (`Requests`) and their content
-/// (`Content`).
+/// This file has time and the end of the program. The extensions have requests (`Requests`), their content
+/// (`Content`), and `PURGE` (`Purging`).
 final class HTTP1Connection: HTTP1Responses {
     /// The reader of the current request's content, until the content is complete, or the rest of it is not needed.
     var content: ContentReader?
@@ -57,6 +57,11 @@ final class HTTP1Connection: HTTP1Responses {
         // A client that has had a response knows that a persistent connection may close at any time, and retries its
         // request on another one (RFC 9112 §9.3.1).
         if requestCount > 0 { end() } else { awaitFirstRequest() }
+    }
+
+    override func programEnds() {
+        guard transaction == nil, let answered else { return super.programEnds() }
+        purged(answered, .ending)
     }
 
     override func resumeContent() {

@@ -89,10 +89,13 @@ class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
     override final func cut() {
         if phase == .serving, delivery == nil {
             keepsAlive = false
-            transaction?.programEnds()
+            programEnds()
         }
         end()
     }
+
+    /// The program ends before the response to the current request has begun.
+    func programEnds() { transaction?.programEnds() }
 
     // MARK: After a response
 

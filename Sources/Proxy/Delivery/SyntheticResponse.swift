@@ -17,6 +17,8 @@ struct SyntheticResponse: Error {
     let verdict: Verdict
     /// The request's route, if that is known. Its error page replaces the content.
     private(set) var route: Route?
+    /// A text in place of `explanation`; empty for most responses.
+    private var sentence = ByteSlice.empty
     /// Further field lines; empty for most responses.
     private(set) var furtherLines = ByteSlice.empty
     /// The content of the route's own answer.
@@ -24,12 +26,15 @@ struct SyntheticResponse: Error {
     /// The `Retry-After` of a 503, in seconds.
     fileprivate static let retryAfter: UInt64 = 1
 
-    init(_ status: Status, _ explanation: StaticString, extraFields: StaticString = "", on route: Route? = nil) {
+    init(
+        _ status: Status, _ explanation: StaticString, extraFields: StaticString = "", on route: Route? = nil,
+        as verdict: Verdict? = nil
+    ) {
         self.status = status
         self.explanation = explanation
         self.extraFields = extraFields
         self.route = route
-        verdict = route == nil ? .refused : .synthetic
+        self.verdict = verdict ?? (route == nil ? .refused : .synthetic)
     }
 
     /// The route's own answer.
@@ -37,6 +42,13 @@ struct SyntheticResponse: Error {
         self.init(answer.status, "", on: route)
         furtherLines = fieldLines
         ownContent = answer.content
+    }
+
+    /// The response to a `PURGE` that was done.
+    /// - Parameter text: one sentence.
+    init(purged text: String) {
+        self.init(.ok, "", as: .synthetic)
+        sentence = ByteSlice(text)
     }
 
     /// The response to a request that its route's rules refuse.
@@ -79,6 +91,7 @@ struct SyntheticResponse: Error {
         content.append(status.reasonPhrase)
         content.append("\n")
         content.append(explanation)
+        content.append(sentence)
         content.append("\n")
         if let details = error?.reason?.explanation {
             content.append(details)

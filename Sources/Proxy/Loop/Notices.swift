@@ -157,6 +157,16 @@ final class Notices {
         }
     }
 
+    /// Reports a `PURGE` that is refused.
+    func refused(
+        _ refusal: PurgeAccess.Refusal, from peer: SocketAddress, isTrustedProxy: Bool, _ settings: LoopSettings,
+        _ fields: HeadBlock
+    ) {
+        let client = settings.trustedProxies.client(of: peer, isProxied: isTrustedProxy, fields.view)
+        let name = client.map { "\($0)" } ?? "a client of a Unix socket"
+        write(.denied, "\(name) may not purge (\(refusal.rawValue)), answered 403")
+    }
+
     func cannotAccept(_ error: SystemError) { write(.accept, "cannot accept connections: \(error)") }
 
     func tooManyConnections(most: Int) {

@@ -21,6 +21,7 @@ final class SharedState: Sendable {
     /// The tags of responses, by which they are purged; those of `store`.
     let tags: TagTable
     let callbacks = CallbackBarrier()
+    let purgeMail = PurgeMail()
     /// The fetches that wait for memory of `budget`.
     let memoryLine = MemoryLine()
     private let liveOrigins = Guarded<[Origin]>([])

@@ -62,4 +62,13 @@ extension ProxyServer {
 
     /// Ends the purges in progress, which have then removed a part of their responses.
     package func cancelPurges() { purges.cancelAll() }
+
+    /// Lets the purges that operators ask for reach this server.
+    func openPurgeDesk() {
+        purgeDesk.purge = { [weak self] request, completion in
+            guard let self else { return completion(nil) }
+            purge(request, completion: completion)
+        }
+        shared.purgeMail.open(purgeDesk, on: control)
+    }
 }

@@ -31,6 +31,8 @@ package final class ProxyServer {
     private(set) var loopSettings: LoopSettings
     private(set) var formerOrigins = FormerOrigins()
     let purges: Purges
+    /// Serves the purges of operators.
+    package let purgeDesk: PurgeDesk
     private let accessLogSettings: AccessLogSettings
     /// As they were at the start.
     private let listening: Listener.Settings
@@ -68,6 +70,8 @@ package final class ProxyServer {
         self.control = control
         workers = WorkerGroup(control: control)
         purges = Purges(shared, on: control)
+        purgeDesk = PurgeDesk(log: log)
+        openPurgeDesk()
     }
 
     /// Whether all listeners accept.

@@ -23,7 +23,7 @@ import Storage
 /// A sweep frees the responses that purges of tags have removed, which no request finds any more. While the walk is for a sweep alone,
 /// it pauses after each step, so that it takes a small part of a core, however many purges of tags there are.
 ///
-/// The limit of connections to the admin listener bounds how many purges share the walk.
+/// The limits of connections, to the admin listener and of clients, bound how many purges share the walk.
 ///
 /// Owned by the server, confined to the control loop.
 final class Purges {

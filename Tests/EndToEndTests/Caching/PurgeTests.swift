@@ -12,23 +12,6 @@ import Testing
         }
     }
 
-    @Test func `a client's PURGE is forwarded, and purges nothing`() throws {
-        try scenario { origin, proxy in
-            origin.on("/a") { request in
-                request.method == "PURGE"
-                    ? [.answer(405, "Allow: GET", body: "no")]
-                    : [.answer(200, "Cache-Control: max-age=600", body: "\(request.number)")]
-            }
-            try proxy.get("/a")
-            let client = try proxy.connect()
-            try client.send(proxy.request("PURGE", "/a"))
-            let answer = try client.answer()
-            #expect(answer.status == 405 && answer.text == "no")
-            #expect(origin.requests("/a").map(\.method) == ["GET", "PURGE"])
-            #expect(try proxy.get("/a").text == "1", "still stored")
-        }
-    }
-
     @Test func `everything can be purged`() throws {
         try scenario { origin, proxy in
             origin.on("*") { [.answer(200, "Cache-Control: max-age=600", body: "\($0.number)")] }

@@ -26,7 +26,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["PROPPATCH", "MKCOL", "MOVE", "LOCK", "BREW", "query", "PURGE"])
+    @Test(arguments: ["PROPPATCH", "MKCOL", "MOVE", "LOCK", "BREW", "query", "purge"])
     func `a request that is unsafe or has an unregistered method invalidates`(_ method: String) throws {
         try scenario { origin, proxy in
             origin.on("/x") { request in

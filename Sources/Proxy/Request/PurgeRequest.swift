@@ -1,8 +1,8 @@
 package import Bytes
 package import Routing
 
-/// The stored responses that an operator purges: all that any member names. The admin listener makes it from the lines
-/// that it is sent.
+/// The stored responses that an operator purges: all that any member names. Made from the lines that the admin listener
+/// is sent (`AdminPages`), or from a client's `PURGE` (`PurgeMethod`).
 package struct PurgeRequest: Sendable {
     /// Each for itself only, with all its variants and under any equivalent query (No-Vary-Search).
     package var urls: [ParsedURL] = []
@@ -16,6 +16,17 @@ package struct PurgeRequest: Sendable {
     package var isSoft = false
 
     package init() {}
+
+    /// Bytes of a purge's first line that the log shows: a URL may be longer than a line of the log.
+    private static let shownInLog = 200
+
+    /// What is purged, for the log.
+    /// - Parameter lines: one for each URL, prefix or tag.
+    package static func summary(of lines: [String]) -> String {
+        let first = lines.first ?? ""
+        let shown = first.utf8.count > shownInLog ? "\(first.prefix(shownInLog))…" : first
+        return lines.count > 1 ? "\(shown), and \(lines.count - 1) more" : shown
+    }
 }
 
 /// The result of a purge.
