@@ -145,9 +145,11 @@ extension ScalarSyntax where Value == Template {
     /// The value of `Location` in a redirect: a URL, or a path on the same host.
     static var redirectTarget: Self {
         let syntax = template(
-            "a URL such as `https://www.example.com${target}`, or a path such as `/new/`", allowing: Template.Variable.ofRequests)
+            "a URL such as `https://www.example.com${target}`, or a path such as `/new/`",
+            allowing: Template.Variable.ofRequests)
         return ScalarSyntax(syntax.form, write: syntax.write) { text in
-            syntax.parse(text).then { parsed in reason(againstTarget: text).map { Parsed.refused($0) } ?? .value(parsed) }
+            syntax.parse(text).then { parsed in reason(againstTarget: text).map { Parsed.refused($0) } ?? .value(parsed)
+            }
         }
     }
 

@@ -79,10 +79,13 @@ public final class TagTable: Sendable {
         in head: FieldView, _ answer: FieldView, after former: ResponseTags?, by names: TagFields,
         at authority: @autoclosure () -> String, requested: UInt64
     ) -> ResponseTags? {
-        guard Self.mayHaveTags(answer, by: names) else { return former.map { ResponseTags($0.tags, requested: requested) } }
+        guard Self.mayHaveTags(answer, by: names) else {
+            return former.map { ResponseTags($0.tags, requested: requested) }
+        }
         let authority = authority()
         let all =
-            (find(head, names, authority, requested)?.tags ?? []) + (find(answer, names, authority, requested)?.tags ?? [])
+            (find(head, names, authority, requested)?.tags ?? [])
+            + (find(answer, names, authority, requested)?.tags ?? [])
         return all.isEmpty ? nil : ResponseTags(Self.eachOnce(all), requested: requested)
     }
 
