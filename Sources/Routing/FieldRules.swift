@@ -42,7 +42,8 @@ public final class FieldRules: Sendable {
     /// Changes the fields of a message.
     /// - Parameters:
     ///   - start: where the head begins that is at the end of `buffer`, with its first line and its empty line.
-    ///   - omitted: fields that the message does not have in any case.
+    ///   - omitted: fields that the rules leave alone: those that the message may not have, and those that this proxy
+    ///     states of its own content.
     public func apply(
         toHeadFrom start: Int, in buffer: ByteBuffer, _ parts: borrowing RequestParts, omitting omitted: FieldSet = []
     ) {
@@ -50,7 +51,7 @@ public final class FieldRules: Sendable {
         // A failure that a cache downstream keeps for as long as the page would outlive its cause.
         let isError = parts.status.code >= 400
         // All lines are removed first: a name may be an alias of another rule's.
-        for rule in rules where rule.replaces && !(isError && rule.isOnCaching) {
+        for rule in rules where rule.replaces && !(isError && rule.isOnCaching) && !omitted.contains(rule.field) {
             remove(rule, from: lines, in: buffer)
         }
         for rule in rules where !(isError && rule.isOnCaching) && !omitted.contains(rule.field) {
@@ -68,9 +69,11 @@ public final class FieldRules: Sendable {
     }
 
     /// Changes the fields of a message as `apply(toHeadFrom:)` does, by rules that have no variables.
-    public func applyConstants(toHeadFrom start: Int, in buffer: ByteBuffer, status: Status) {
+    public func applyConstants(
+        toHeadFrom start: Int, in buffer: ByteBuffer, status: Status, omitting omitted: FieldSet = []
+    ) {
         let lines = open(headFrom: start, in: buffer)
-        apply(toLinesFrom: lines, in: buffer, of: status)
+        apply(toLinesFrom: lines, in: buffer, of: status, omitting: omitted)
         buffer.appendLineEnd()
     }
 
@@ -82,12 +85,15 @@ public final class FieldRules: Sendable {
     }
 
     /// Changes the lines from `start` to the end of `buffer`, by rules that have no variables.
-    /// - Parameter status: of the response. A 304 gets no line of a field that it omits.
-    public func apply(toLinesFrom start: Int, in buffer: ByteBuffer, of status: Status) {
-        let (isError, omitted) = (status.code >= 400, FieldSet.omitted(from: status))
-        for rule in rules where !(isError && rule.isOnCaching) {
+    /// - Parameters:
+    ///   - status: of the response. A 304 gets no line of a field that it omits.
+    ///   - omitted: further fields that the rules leave alone.
+    public func apply(toLinesFrom start: Int, in buffer: ByteBuffer, of status: Status, omitting omitted: FieldSet = [])
+    {
+        let (isError, omitted) = (status.code >= 400, omitted.union(.omitted(from: status)))
+        for rule in rules where !(isError && rule.isOnCaching) && !omitted.contains(rule.field) {
             if rule.replaces { remove(rule, from: start, in: buffer) }
-            if !omitted.contains(rule.field) { append(rule, to: buffer) }
+            append(rule, to: buffer)
         }
     }
 

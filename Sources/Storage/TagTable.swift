@@ -69,8 +69,9 @@ public final class TagTable: Sendable {
         return find(fields, names, authority(), requested)
     }
 
-    /// The tags of a stored response after a later answer of the origin, which may be a 304 or a part. An answer that
-    /// names none leaves those of `former`: the stored head may lack them, as `response-headers` can remove their fields.
+    /// The tags of a stored response after a later answer of the origin, which may be a 304 or a part. Those of `former`
+    /// stay, also if the answer has others: the stored head does not tell, as `response-headers` can remove the fields.
+    /// A purge that reaches too much costs a fetch.
     /// - Parameters:
     ///   - head: the stored head, which the answer has changed.
     ///   - answer: the fields of the answer as it came.
@@ -85,8 +86,10 @@ public final class TagTable: Sendable {
         let authority = authority()
         let all =
             (find(head, names, authority, requested)?.tags ?? [])
-            + (find(answer, names, authority, requested)?.tags ?? [])
-        return all.isEmpty ? nil : ResponseTags(Self.eachOnce(all), requested: requested)
+            + (find(answer, names, authority, requested)?.tags ?? []) + (former?.tags ?? [])
+        guard !all.isEmpty else { return nil }
+        let each = Self.eachOnce(all)
+        return ResponseTags(each.count > TagFields.mostTags ? [unlisted] : each, requested: requested)
     }
 
     /// Whether a response with `fields` may have tags.

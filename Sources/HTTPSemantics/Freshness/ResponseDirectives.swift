@@ -42,11 +42,22 @@ package struct ResponseDirectives: Sendable, Equatable {
     /// Whether the response to a request with `Authorization` may be shared (§3.5).
     /// - Parameter keepingLifetime: whether the response is stale when it says so. If the operator prolongs its lifetime,
     ///   directives that permit sharing because they require a validation soon permit nothing.
-    func allowAuthorized(keepingLifetime: Bool) -> Bool {
+    /// - Parameter permits: as in `permitSharing`.
+    func allowAuthorized(keepingLifetime: Bool, permits: Bool) -> Bool {
+        guard permits else { return false }
         if contains(.public) { return true }
         if let sharedMaxAge, !sharedMaxAgeIsBroken, sharedMaxAge > 0 || keepingLifetime { return true }
         // Frameworks add `max-age=0, private, must-revalidate` to pages without directives: it does not permit sharing.
         return contains(.plainMustRevalidate) && keepingLifetime && !contains(.private) && !contains(.noStore)
+    }
+
+    /// Whether `public` and the like permit sharing for a lifetime that the operator gives. Where they come with a
+    /// required validation, as in `public, no-cache` and `public, max-age=0`, they permit only the use that is validated.
+    /// - Parameters:
+    ///   - stated: the response's own lifetime; `nil` if it states none.
+    ///   - keepsNoCache: whether `no-cache` holds for the lifetime that the operator gives.
+    func permitSharing(stating stated: Int64?, keepsNoCache: Bool) -> Bool {
+        (keepsNoCache || !contains(.noCache)) && stated.map { $0 > 0 } ?? true
     }
 
     /// The first of a repeated `max-age` applies, but an invalid one makes all of them 0 (§4.2.1).

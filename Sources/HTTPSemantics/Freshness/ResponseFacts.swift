@@ -115,8 +115,13 @@ public struct ResponseFacts: Sendable, Equatable {
         freshUntil = term.end
         staleWhileRevalidate = directives.staleWhileRevalidate ?? policy.staleWhileRevalidate
         staleIfError = directives.staleIfError ?? policy.staleIfError
+        let permits =
+            term.rule == .own
+            || directives.permitSharing(
+                stating: source.isExplicit ? stated : nil, keepsNoCache: term.rule != .replaced)
         flags = Self.flags(
-            directives, fields, isTargeted: targeted != nil, hasLastModified: modified != nil, term.rule, policy)
+            directives, fields, isTargeted: targeted != nil, hasLastModified: modified != nil, term.rule,
+            permitsSharing: permits, policy)
         // With a lifetime it is a hit for all clients a moment later, unless each use needs a validation or responses
         // are not stored.
         if lifetime == 0 || flags.contains(.noCache) || !policy.storesResponses, !policy.sharesAcrossCookies,
@@ -129,13 +134,13 @@ public struct ResponseFacts: Sendable, Equatable {
 
     private static func flags(
         _ directives: ResponseDirectives, _ fields: FieldView, isTargeted: Bool, hasLastModified: Bool,
-        _ rule: FreshnessTerm.Rule, _ policy: CachingPolicy
+        _ rule: FreshnessTerm.Rule, permitsSharing: Bool, _ policy: CachingPolicy
     ) -> Flags {
         var flags: Flags = []
         func set(_ flag: Flags, _ condition: Bool) { if condition { flags.insert(flag) } }
         let isShared = directives.sharedMaxAge != nil
         let isReplaced = rule == .replaced
-        set(.public, directives.contains(.public))
+        set(.public, directives.contains(.public) && permitsSharing)
         set(.private, directives.contains(.private))
         set(.noStore, directives.contains(.noStore))
         if !isReplaced {
@@ -145,7 +150,7 @@ public struct ResponseFacts: Sendable, Equatable {
         }
         set(.mustUnderstand, directives.contains(.mustUnderstand))
         set(.excludesFields, directives.contains(.privateFields) || directives.contains(.noCacheFields))
-        set(.allowsAuthorized, directives.allowAuthorized(keepingLifetime: rule == .own))
+        set(.allowsAuthorized, directives.allowAuthorized(keepingLifetime: rule == .own, permits: permitsSharing))
         set(.isTargeted, isTargeted)
         if fields.contains(.setCookie) {
             // A `Set-Cookie` that is excluded from the stored head is harmless.

@@ -8,6 +8,9 @@ import Upstream
 /// The last step of `response-headers`, when the head of a response is complete: at the end of a buffer, with its empty
 /// line.
 extension LoopContext {
+    /// The fields in which this proxy states its own content: its plain text, or a file.
+    private static let ownFields = FieldSet(.contentType)
+
     /// Applies the rules that are written per response, to a response for a request that has its route.
     /// - Parameters:
     ///   - start: where the head begins in `buffer`.
@@ -23,9 +26,13 @@ extension LoopContext {
         let parts = RequestParts(
             request.head, fields.view, request.scheme, client: client, madeID: arrival.madeID, status: status,
             cache: verdict.name)
-        if isMadeHere { request.route.storedFields?.applyConstants(toHeadFrom: start, in: buffer, status: status) }
-        request.route.rules?.responseFields?.apply(
-            toHeadFrom: start, in: buffer, parts, omitting: omitted.union(.omitted(from: status)))
+        var omitted = omitted.union(.omitted(from: status))
+        if isMadeHere {
+            omitted.formUnion(Self.ownFields)
+            request.route.storedFields?.applyConstants(
+                toHeadFrom: start, in: buffer, status: status, omitting: omitted)
+        }
+        request.route.rules?.responseFields?.apply(toHeadFrom: start, in: buffer, parts, omitting: omitted)
     }
 
     /// Applies the rules that are written per response to the head of `answer`.
@@ -56,10 +63,11 @@ extension LoopContext {
         _ fields: HeadBlock?, peer: ByteSlice, isFromTrustedProxy: Bool
     ) {
         guard let route, let head, let fields else {
-            loopSettings.unroutedFields?.applyConstants(toHeadFrom: 0, in: buffer, status: status)
+            loopSettings.unroutedFields?.applyConstants(
+                toHeadFrom: 0, in: buffer, status: status, omitting: Self.ownFields)
             return
         }
-        route.storedFields?.applyConstants(toHeadFrom: 0, in: buffer, status: status)
+        route.storedFields?.applyConstants(toHeadFrom: 0, in: buffer, status: status, omitting: Self.ownFields)
         guard let rules = route.rules?.responseFields else { return }
         let isTrusted = isFromTrustedProxy && loopSettings.trustsProxies
         let view = fields.view
@@ -67,6 +75,6 @@ extension LoopContext {
             head, view, ClientScheme(of: view, isFromTrustedProxy: isTrusted),
             client: loopSettings.client(peer.span, isTrusted: isFromTrustedProxy, in: view),
             madeID: rules.usesRequestID ? requestIDs.next() : .none, status: status, cache: verdict.name)
-        rules.apply(toHeadFrom: 0, in: buffer, parts)
+        rules.apply(toHeadFrom: 0, in: buffer, parts, omitting: Self.ownFields)
     }
 }

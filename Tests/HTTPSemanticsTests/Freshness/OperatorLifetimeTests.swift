@@ -116,7 +116,7 @@ import Testing
 
     static let authorized: [(fields: String, withTTL: Bool, withMinTTL: Bool)] = [
         ("", false, false), ("Cache-Control: max-age=9", false, false), ("Cache-Control: public", true, true),
-        ("Cache-Control: public, no-cache", true, true), ("Cache-Control: s-maxage=9", true, true),
+        ("Cache-Control: public, no-cache", false, true), ("Cache-Control: s-maxage=9", true, true),
         // These let a cache store it and validate it each time; for longer they allow nothing.
         ("Cache-Control: no-cache, must-revalidate", false, true),
         ("Cache-Control: max-age=0, must-revalidate", false, false), ("Cache-Control: s-maxage=0", false, false),
@@ -247,5 +247,20 @@ import Testing
         #expect(
             facts("Cache-Control: max-age=300\nAge: 900", policy: Self.bounds(0, 300)).freshUntil
                 == arrival.monotonic - 600_000_000_000)
+    }
+}
+
+extension OperatorLifetimeTests {
+    /// A response that says that each use needs a validation permits nothing for a lifetime that it does not state.
+    @Test(arguments: [
+        ("public, no-cache", false), ("public, max-age=0", false), ("public, max-age=0, must-revalidate", false),
+        ("public, s-maxage=10, no-cache", false), ("s-maxage=10, no-cache", false),
+        ("public", true), ("public, max-age=10", true), ("s-maxage=10", true),
+    ]) func `public permits sharing with ttl only where the response may be used without a validation`(
+        _ cacheControl: String, _ permits: Bool
+    ) {
+        let facts = facts("Cache-Control: \(cacheControl)", policy: Self.policy)
+        #expect(facts.contains(.allowsAuthorized) == permits)
+        #expect(facts.contains(.public) == (permits && cacheControl.hasPrefix("public")))
     }
 }
