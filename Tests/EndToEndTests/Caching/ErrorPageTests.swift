@@ -18,6 +18,17 @@ import Testing
             && answer["content-type"] == "text/html; charset=utf-8" && answer["content-length"] == "\(Self.page.count)"
     }
 
+    @Test(arguments: ["application/json", "text/x-${cache}"])
+    func `a rule for Content-Type leaves a page its own`(_ type: String) throws {
+        try sorry(", response-headers: {set: {content-type: \"\(type)\"}}}") { origin, proxy in
+            origin.on("/x") { _ in [.answer(404, body: "hello")] }
+            let ofOrigin = try proxy.get("/x")
+            origin.goDown()
+            let own = try proxy.get("/y")
+            #expect(isPage(ofOrigin, 404) && isPage(own, 502))
+        }
+    }
+
     @Test func `the fields of the origin stay, but for those about its content`() throws {
         try sorry { origin, proxy in
             let fields = [
