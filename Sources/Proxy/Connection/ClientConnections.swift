@@ -36,6 +36,8 @@ final class ClientConnections {
     /// The most clients in `turnedAway`; further ones are closed at once. Each holds a descriptor, and there are few
     /// when there is no room.
     private static let mostTurnedAway = 16
+    private static let tooMany = SyntheticResponse(
+        .serviceUnavailable, "Too many connections; try again in a moment.")
     /// Called once no connection is left; only while draining.
     private var onEmpty: (() -> Void)?
     /// How many connections had a request or tunnel when draining began, or might still send a request and have not
@@ -123,7 +125,13 @@ final class ClientConnections {
             let answer = SyntheticResponse(.forbidden, "Only trusted proxies may connect here.")
             return turnAway(HTTP1Connection(adopting: descriptor, peer: peer, clients: self), with: answer)
         }
-        guard self.proxied.count < context.settings.clients.maxConnections else { return }
+        let most = context.settings.clients.maxConnections
+        guard self.proxied.count < most else {
+            context.metrics.add(.clientConnectionsRefused)
+            context.notices.tooManyConnections(most: most)
+            let connection = HTTP1Connection(adopting: descriptor, peer: peer, clients: self)
+            return turnAway(connection, with: Self.tooMany)
+        }
         let connection = ProxiedConnection(adopting: descriptor, peer: peer, clients: self)
         self.proxied[ObjectIdentifier(connection)] = connection
         connection.begin()
@@ -173,8 +181,7 @@ final class ClientConnections {
             if let client { context.shared.clientCounts.remove(client) }
             context.metrics.add(.clientConnectionsRefused)
             context.notices.tooManyConnections(most: most)
-            let answer = SyntheticResponse(.serviceUnavailable, "Too many connections; try again in a moment.")
-            return turnAway(HTTP1Connection(adopting: descriptor, peer: peer, clients: self), with: answer)
+            return turnAway(HTTP1Connection(adopting: descriptor, peer: peer, clients: self), with: Self.tooMany)
         }
         // A reload may have lowered the limit by many: close one idle connection more for each new one.
         if count > most + 1 { _ = makeRoom(upTo: most) }

@@ -75,6 +75,17 @@ import Testing
         }
     }
 
+    @Test func `a connection beyond the most whose headers are awaited is refused in words`() throws {
+        try proxied(Self.trusts, .workers(1), .maxConnections(2)) { _, proxy in
+            let waiting = try (1...2).map { _ in try proxy.connect() }
+            for connection in waiting { try connection.send("PROXY ") }
+            try eventually("another is refused") {
+                try proxy.connect().answer(within: .milliseconds(500)).status == 503
+            }
+            #expect(proxy.diagnostics.contains("limit of 2 client connections reached"))
+        }
+    }
+
     @Test func `the program ends although a header has not come`() throws {
         try proxied(Self.trusts, .drainTimeout(.milliseconds(200))) { _, proxy in
             let connection = try proxy.connect()
