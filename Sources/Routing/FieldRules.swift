@@ -44,12 +44,14 @@ public final class FieldRules: Sendable {
     ///   - start: where the head begins that is at the end of `buffer`, with its first line and its empty line.
     ///   - omitted: fields that the rules leave alone: those that the message may not have, and those that this proxy
     ///     states of its own content.
+    ///   - leavesCaching: whether the rules leave the fields alone that tell caches what to keep.
     public func apply(
-        toHeadFrom start: Int, in buffer: ByteBuffer, _ parts: borrowing RequestParts, omitting omitted: FieldSet = []
+        toHeadFrom start: Int, in buffer: ByteBuffer, _ parts: borrowing RequestParts, omitting omitted: FieldSet = [],
+        leavesCaching: Bool = false
     ) {
         let lines = open(headFrom: start, in: buffer)
         // A failure that a cache downstream keeps for as long as the page would outlive its cause.
-        let isError = parts.status.code >= 400
+        let isError = leavesCaching || parts.status.code >= 400
         // All lines are removed first: a name may be an alias of another rule's.
         for rule in rules where rule.replaces && !(isError && rule.isOnCaching) && !omitted.contains(rule.field) {
             remove(rule, from: lines, in: buffer)
@@ -72,6 +74,7 @@ public final class FieldRules: Sendable {
     public func applyConstants(
         toHeadFrom start: Int, in buffer: ByteBuffer, status: Status, omitting omitted: FieldSet = []
     ) {
+        // None of these rules is about caching: those are written per response.
         let lines = open(headFrom: start, in: buffer)
         apply(toLinesFrom: lines, in: buffer, of: status, omitting: omitted)
         buffer.appendLineEnd()

@@ -60,6 +60,12 @@ public final class OwnAnswer: Sendable {
             }
     }
 
+    /// Whether the answer is a redirect.
+    public var isRedirect: Bool { target != nil }
+
+    /// Whether no cache may keep the answer, since it is made of the request.
+    public var forbidsStoring: Bool { target.map { !$0.isConstant } ?? false }
+
     /// Whether the answer has the identifier of the request.
     public var usesRequestID: Bool { target?.uses(.requestID) ?? false }
 
@@ -74,7 +80,7 @@ public final class OwnAnswer: Sendable {
         lines.appendName("Location")
         target.write(request, to: lines)
         lines.appendLineEnd()
-        if !target.isConstant { lines.appendField("Cache-Control", "no-store") }
+        if forbidsStoring { lines.appendField("Cache-Control", "no-store") }
         return lines.copied()
     }
 }

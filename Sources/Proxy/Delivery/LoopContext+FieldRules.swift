@@ -67,7 +67,10 @@ extension LoopContext {
                 toHeadFrom: 0, in: buffer, status: status, omitting: Self.ownFields)
             return
         }
-        route.storedFields?.applyConstants(toHeadFrom: 0, in: buffer, status: status, omitting: Self.ownFields)
+        // No rule leads a redirect elsewhere, or lets caches keep one that was made of the request.
+        let redirect = status.isRedirection ? route.rules?.ownAnswer : nil
+        let own = redirect?.isRedirect == true ? Self.ownFields | .location : Self.ownFields
+        route.storedFields?.applyConstants(toHeadFrom: 0, in: buffer, status: status, omitting: own)
         guard let rules = route.rules?.responseFields else { return }
         let isTrusted = isFromTrustedProxy && loopSettings.trustsProxies
         let view = fields.view
@@ -75,6 +78,7 @@ extension LoopContext {
             head, view, ClientScheme(of: view, isFromTrustedProxy: isTrusted),
             client: loopSettings.client(peer.span, isTrusted: isFromTrustedProxy, in: view),
             madeID: rules.usesRequestID ? requestIDs.next() : .none, status: status, cache: verdict.name)
-        rules.apply(toHeadFrom: 0, in: buffer, parts, omitting: Self.ownFields)
+        rules.apply(
+            toHeadFrom: 0, in: buffer, parts, omitting: own, leavesCaching: redirect?.forbidsStoring ?? false)
     }
 }

@@ -25,6 +25,17 @@ import Testing
         }
     }
 
+    @Test func `no rule for fields lets a cache keep a redirect, or leads it elsewhere`() throws {
+        let rules =
+            "set: {cache-control: \"public, max-age=31536000\", cdn-cache-control: max-age=9, location: /evil, x-own: a}"
+        try scenario(routes: Self.redirect, more: "response-headers: {\(rules)}") { _, proxy in
+            let answer = try proxy.get("/old/a")
+            #expect(answer.status == 308 && answer["location"] == "https://127.0.0.1/old/a")
+            #expect(answer["cache-control"] == "no-store" && answer["cdn-cache-control"] == nil)
+            #expect(answer["x-own"] == "a")
+        }
+    }
+
     @Test func `a constant redirect may be cached, and has the status that the route says`() throws {
         let routes = [301, 302, 303, 307].map {
             "- {path: /\($0), redirect: {to: https://www.example.com/, status: \($0)}}"
