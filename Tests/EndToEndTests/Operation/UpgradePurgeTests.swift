@@ -122,7 +122,9 @@ import Testing
                     let answer = try open.answer()
                     watched.served.withLock { $0 += 1 }
                     if Int(answer.text) ?? 0 < least {
-                        watched.wrong.withLock { $0.append("\(answer.text) after the purge of \(least)") }
+                        let found = "\(answer.ending), \(answer.status), \(answer.text), \(answer.cacheStatus)"
+                        let place = "on \(client == nil ? "a new" : "a kept") connection, after the purge of \(least)"
+                        watched.wrong.withLock { $0.append("\(found); \(place)") }
                     }
                     client = keepsOpen && answer["connection"] == nil ? open : nil
                     if keepsOpen { System.nap(.milliseconds(3)) }
