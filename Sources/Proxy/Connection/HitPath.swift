@@ -120,24 +120,17 @@ final class HitPath {
         _ sending: Sending
     ) -> Outcome {
         guard route.isCached, let rules = route.rules else { return .needsTransaction(nil) }
-        if let access = rules.access,
-            context.refusal(by: access, of: client.peer, isTrustedProxy: client.isTrustedProxy, fields) != nil
-        {
-            // Refused again by `LoopContext.admit`, which answers. A refused request takes no token.
-            return .needsTransaction(nil)
-        }
         // `LoopContext.admit` answers.
         if rules.ownAnswer != nil { return .needsTransaction(route) }
         guard
             let normalized = rules.normalization?.head(of: fields, length: head.length, reusing: normalizedHead)
-        else { return answerAdmitted(head, fields, scheme, on: route, by: rules, of: client, sending) }
+        else { return answerNormalized(head, fields, scheme, on: route, by: rules, of: client, sending) }
         normalizedHead = normalized.bytes.chunk
-        return answerAdmitted(head, normalized.view, scheme, on: route, by: rules, of: client, sending)
+        return answerNormalized(head, normalized.view, scheme, on: route, by: rules, of: client, sending)
     }
 
-    /// Answers a request that its route's rules admit: with its route, `LoopContext.admit` does not count it once more.
     /// - Parameter fields: normalized.
-    private func answerAdmitted(
+    private func answerNormalized(
         _ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme, on route: Route, by rules: RouteRules,
         of client: ClientTransport, _ sending: Sending
     ) -> Outcome {
@@ -181,8 +174,10 @@ final class HitPath {
             let length = found.bodyLength,
             let answer = Answer(hit: found, length: length, for: fields, maxRanges: maxRanges)
         else { return nil }
-        // A transaction replaces the content.
-        if let rules, rules.errorPage(for: answer.status) != nil { return nil }
+        // A transaction replaces the content. `LoopContext.admit` refuses the request.
+        if let rules, rules.errorPage(for: answer.status) != nil || isRefused(fields, by: rules, of: client) {
+            return nil
+        }
         answer.response.noteUse()
         let start = output.count
         answer.writeHead(
@@ -201,6 +196,14 @@ final class HitPath {
                 bodyBytes: UInt64(part.count), isProxied: client.isTrustedProxy),
             of: head, fields, on: route, client: client.peerText)
         return .pending
+    }
+
+    /// Whether access rules refuse a request whose hit is found. If they do not, they have taken its token, and the hit
+    /// must be sent. All other requests are for `LoopContext.admit`, which is called once for each: the head of one that
+    /// needs a transaction is parsed again if the kernel does not take the pending hits before it.
+    private func isRefused(_ fields: FieldView, by rules: RouteRules, of client: ClientTransport) -> Bool {
+        guard let access = rules.access else { return false }
+        return context.refusal(by: access, of: client.peer, isTrustedProxy: client.isTrustedProxy, fields) != nil
     }
 
     /// Applies `response-headers` to the head of a hit, which is at the end of the output.

@@ -41,9 +41,10 @@ extension LoopContext {
         }
         let scheme = ClientScheme(of: view, isFromTrustedProxy: isFromTrustedProxy && loopSettings.trustsProxies)
         let route = if let known { known } else { try findRoute(head, view, scheme) }
-        // On the hot path, the rules were applied already.
-        if known == nil, let rules = route.rules?.access,
-            let refusal = refusal(by: rules, of: peer, isTrustedProxy: isFromTrustedProxy, view)
+        // As on the hot path, which applies the access rules only to the hits that it answers.
+        let fields = route.rules?.normalization?.head(of: view, length: head.length) ?? fields
+        if let rules = route.rules?.access,
+            let refusal = refusal(by: rules, of: peer, isTrustedProxy: isFromTrustedProxy, fields.view)
         {
             note(refusal, of: peer, isTrustedProxy: isFromTrustedProxy, on: route, view)
             throw SyntheticResponse(refusal, by: rules, on: route)
@@ -59,8 +60,6 @@ extension LoopContext {
         if case .length(let length) = head.framing, let limit = settings.clients.maxBodySize, length > UInt64(limit) {
             throw SyntheticResponse.contentTooLarge.on(route)
         }
-        // As on the hot path, from here on.
-        let fields = route.rules?.normalization?.head(of: view, length: head.length) ?? fields
         if known == nil { keys.write(head, fields.view, scheme, route) }
         let request = ClientRequest(
             head, fields, route: route, scheme: scheme, key: keys.key(), visits: visits, isBound: isBound)

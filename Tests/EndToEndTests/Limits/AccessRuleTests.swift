@@ -97,6 +97,44 @@ import Testing
             #expect(statuses == [200, 429, 200, 200, 200])
         }
     }
+
+    @Test func `a request costs one token, also if its client has yet to take the hits before it`() throws {
+        // More than the sockets hold.
+        let rounds = 500
+        try scenario(
+            routes: """
+                  - {path: /limited, upstream: origin, rate-limit: {rate: 1/h, burst: \(rounds)}}
+                  - {path: /, upstream: origin}
+                """, more: "clients: {idle-timeout: 1m}"
+        ) { origin, proxy in
+            let page = String(repeating: "x", count: 2000)
+            origin.on("/hit") { _ in [.answer(200, "Cache-Control: max-age=600", body: page)] }
+            origin.on("/limited") { _ in [.answer(200, "Cache-Control: no-store", body: "one")] }
+            try proxy.get("/hit")
+            let client = try proxy.connect()
+            let hits = String(repeating: proxy.request("GET", "/hit"), count: 7)
+            try client.send(String(repeating: hits + proxy.request("GET", "/limited"), count: rounds))
+            var statuses: [Int?: Int] = [:]
+            for _ in 0..<rounds {
+                for _ in 0..<7 { #expect(try client.answer().text.utf8.count == 2000) }
+                statuses[try client.answer().status, default: 0] += 1
+            }
+            #expect(statuses == [200: rounds])
+            #expect(try proxy.get("/limited").status == 429)
+            #expect(try proxy.metric(.limited) == 1)
+        }
+    }
+
+    @Test func `a limit by Cookie counts the cookies that are left`() throws {
+        try scenario(
+            StrippedCookieTests.setting,
+            .other(section: "route", key: "rate-limit", value: "{rate: 1/h, burst: 2, key: {header: cookie}}")
+        ) { origin, proxy in
+            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }
+            let statuses = try (1...3).map { try proxy.get("/x", "Cookie: user=a; _ga=\($0)").status }
+            #expect(statuses == [200, 200, 429], "a miss, a hit, and neither")
+        }
+    }
 }
 
 @Suite(.scenario) struct ConnectionsPerClientTests {
