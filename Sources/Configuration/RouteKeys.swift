@@ -94,9 +94,8 @@ enum RouteKeys {
             """
             The clients that may use the route: addresses, blocks such as 10.0.0.0/8, or unix for every client of a \
             Unix socket; others get 403. An empty list allows all. The client is the address in the access log: a \
-            trusted proxy's client counts, not the proxy (clients.trusted-proxies). Like `path`, it is about the path \
-            as it was sent: a route for /admin does not see //admin, /./admin or /%61dmin, which most origins take for \
-            the same. Protect such an origin on a route for all paths.
+            trusted proxy's client counts, not the proxy (clients.trusted-proxies). A request whose path origins may \
+            take for another one (//admin, /./admin, /x/../admin, /%61dmin) must be allowed by the routes of both.
             """),
         Key("deny", \.deny, .list(of: .addressPattern), "Clients that get 403, even if they are in `allow`."),
         Key(

@@ -19,8 +19,9 @@ package struct RateLimitSettings: Sendable, Hashable {
     fileprivate var bucket: TokenBucket { TokenBucket(rate, burst: mostAtOnce) }
 }
 
-/// Which clients may use a route, and how often. Immutable; applied to each request before it is looked up, so that
-/// hits count, too.
+/// Which clients may use a route, and how often. Immutable; applied to each request before it is answered, so that hits
+/// count, too. A request that an origin may take for one of another route, since paths have other spellings, must obey
+/// the rules of both (`LoopSettings.routesOfOtherSpellings`).
 public final class AccessRules: Sendable {
     /// Why a request is refused.
     public enum Refusal: Sendable, Equatable {
@@ -42,7 +43,7 @@ public final class AccessRules: Sendable {
 
     /// `nil` if the route has no such rules.
     init?(_ settings: RouteSettings) {
-        if settings.allow.isEmpty, settings.deny.isEmpty, settings.rateLimit == nil { return nil }
+        guard settings.hasAccessRules else { return nil }
         allowed = settings.allow.isEmpty ? nil : AddressSet(settings.allow)
         denied = AddressSet(settings.deny)
         bucket = settings.rateLimit?.bucket

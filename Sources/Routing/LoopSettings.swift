@@ -87,16 +87,21 @@ public final class LoopSettings: Sendable {
         mostRequests = settings.clients.maxRequestsPerConnection ?? .max
         let named = Self.byName(origins)
         let passCookies = CookiePatterns(settings.caching.passCookies)
+        // Whether access rules depend on the path.
+        let compares =
+            settings.routes.contains(where: \.hasAccessRules) && settings.routes.contains { $0.path != "/" }
         let routes = settings.routes.compactMap { route in
             (route.isAnsweredHere ? origins[0] : named[route.upstream]).map {
-                Route(route, origin: $0, settings, passCookies: passCookies, metrics)
+                Route(route, origin: $0, settings, passCookies: passCookies, metrics, comparesSpellings: compares)
             }
         }
-        httpRoutes = RouteList(routes.filter { $0.scheme != .https })
+        httpRoutes = RouteList(routes.filter { $0.scheme != .https }, comparesSpellings: compares)
         httpsRoutes =
-            routes.allSatisfy { $0.scheme == nil } ? httpRoutes : RouteList(routes.filter { $0.scheme != .http })
+            routes.allSatisfy { $0.scheme == nil }
+            ? httpRoutes : RouteList(routes.filter { $0.scheme != .http }, comparesSpellings: compares)
         lastRoute = Route(
-            RouteSettings(upstream: upstreams[0].name), origin: origins[0], settings, passCookies: passCookies, metrics)
+            RouteSettings(upstream: upstreams[0].name), origin: origins[0], settings, passCookies: passCookies, metrics,
+            comparesSpellings: compares)
         let first = routes.first ?? lastRoute
         onlyRoute = settings.hosts.isEmpty && first.takesAll && first.scheme == nil ? first : nil
     }
@@ -132,6 +137,25 @@ public final class LoopSettings: Sendable {
 
     /// Whether there are trusted proxies.
     public var trustsProxies: Bool { !settings.clients.trustedProxies.isEmpty }
+
+    /// The other routes with access rules that a request matches if an origin reads its path as another one
+    /// (`PathSpelling`). No array is allocated for a path that can be read in one way only.
+    /// - Parameter route: the request's own.
+    public func routesOfOtherSpellings(
+        _ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme, besides route: Route
+    ) -> [Route] {
+        guard let rules = route.rules, rules.comparesSpellings else { return [] }
+        let path = fields.bytes.extracting(head.target.path.range)
+        guard PathSpelling.isAmbiguous(path) else { return [] }
+        let list = scheme == .https ? httpsRoutes : httpRoutes
+        var others: [Route] = []
+        let host = fields.bytes.extracting(head.authority.range).hostPart
+        for other in list.routes(ofReadings: PathSpelling.readings(of: path), host: host)
+        where other !== route && other.rules?.access != nil && !others.contains(where: { $0 === other }) {
+            others.append(other)
+        }
+        return others
+    }
 
     /// The first route that a request matches.
     public func route(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme) -> Route {

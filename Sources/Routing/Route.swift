@@ -53,10 +53,12 @@ public final class Route: Sendable {
     /// Whether every request of the route's scheme matches this route.
     let takesAll: Bool
 
-    /// - Parameter passCookies: the patterns of `proxy`, shared by all routes without patterns of their own.
+    /// - Parameters:
+    ///   - passCookies: the patterns of `proxy`, shared by all routes without patterns of their own.
+    ///   - comparesSpellings: as in `RouteRules`.
     init(
         _ settings: RouteSettings, origin: Origin, _ proxy: ProxySettings, passCookies: CookiePatterns,
-        _ metrics: LoopMetrics
+        _ metrics: LoopMetrics, comparesSpellings: Bool = false
     ) {
         host = settings.host
         path = ByteSlice(settings.path == "/" ? "" : settings.path)
@@ -70,7 +72,7 @@ public final class Route: Sendable {
         makesRequestID =
             proxy.forwarding.requestID == .make || fields.requests?.usesRequestID == true
             || fields.sent?.usesRequestID == true
-        rules = RouteRules(settings, proxy, responseFields: fields.sent)
+        rules = RouteRules(settings, proxy, responseFields: fields.sent, comparesSpellings: comparesSpellings)
         hasPlainHits = isCached && rules == nil
         originNames = settings.rewritesLocation ? OriginNames(origin.settings) : nil
         isCoalesced = settings.isCoalesced ?? proxy.coalescing.isEnabled

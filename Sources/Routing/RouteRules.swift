@@ -11,17 +11,22 @@ public final class RouteRules: Sendable {
     public let normalization: RequestNormalization?
     /// The answer to all requests; `nil`: they are looked up.
     public let ownAnswer: OwnAnswer?
+    /// Whether the path of a request may be another spelling of one for which another route has access rules.
+    let comparesSpellings: Bool
     private let errorPages: [(status: Status, page: OwnContent)]
 
     /// - Returns: `nil` if neither the route nor the top of the configuration has such a rule.
-    init?(_ route: RouteSettings, _ proxy: ProxySettings, responseFields: FieldRules?) {
+    init?(_ route: RouteSettings, _ proxy: ProxySettings, responseFields: FieldRules?, comparesSpellings: Bool) {
         access = AccessRules(route)
         self.responseFields = responseFields
         normalization = RequestNormalization(
             strippedCookies: route.strippedCookies ?? proxy.caching.strippedCookies, languages: route.languages)
         ownAnswer = OwnAnswer(route)
+        self.comparesSpellings = comparesSpellings
         errorPages = route.errorPages.map { ($0.status, OwnContent($0.file)) }
-        if access == nil, responseFields == nil, normalization == nil, ownAnswer == nil, errorPages.isEmpty {
+        if access == nil, responseFields == nil, normalization == nil, ownAnswer == nil, !comparesSpellings,
+            errorPages.isEmpty
+        {
             return nil
         }
     }

@@ -63,6 +63,8 @@ package struct RouteSettings: Sendable, Equatable {
     package var deny: [AddressPattern] = []
     /// `nil`: no limit.
     package var rateLimit: RateLimitSettings?
+    /// Whether there are access rules.
+    var hasAccessRules: Bool { !allow.isEmpty || !deny.isEmpty || rateLimit != nil }
     /// What changes in the fields of requests to the upstream, after `ProxySettings.requestFields`.
     package var requestFields = FieldChanges()
     /// What changes in the fields of responses, after `ProxySettings.responseFields`.

@@ -81,18 +81,23 @@ public struct TargetURI: Sendable {
         joined(ByteSlice(left).span, right)
     }
 
-    /// RFC 3986 §5.2.4, remove_dot_segments, on a path with its query.
+    /// A path without dot segments, and its query.
     private static func normalised(_ target: Span<UInt8>) -> ByteSlice {
         let end = target.firstIndex(of: UInt8(ascii: "?")) ?? target.count
-        let output = ByteBuffer(capacity: target.count + 1)
+        return joined(withoutDotSegments(target.extracting(0..<end)).span, target.extracting(end...))
+    }
+
+    /// RFC 3986 §5.2.4, remove_dot_segments.
+    static func withoutDotSegments(_ path: Span<UInt8>) -> ByteSlice {
+        let output = ByteBuffer(capacity: path.count + 1)
         var position = 0
-        while position < end {
+        while position < path.count {
             // Each segment with the slash in front of it.
             let start = position + 1
             var next = start
-            while next < end, target[next] != UInt8(ascii: "/") { next += 1 }
-            let segment = target.extracting(min(start, next)..<next)
-            let isLast = next >= end
+            while next < path.count, path[next] != UInt8(ascii: "/") { next += 1 }
+            let segment = path.extracting(min(start, next)..<next)
+            let isLast = next >= path.count
             if segment.isEqual(to: "..") {
                 removeLastSegment(of: output)
                 if isLast { output.append("/") }
@@ -104,7 +109,6 @@ public struct TargetURI: Sendable {
             }
             position = next
         }
-        output.append(target.extracting(end...))
         return output.copied()
     }
 

@@ -122,6 +122,10 @@ final class HitPath {
         guard route.isCached, let rules = route.rules else { return .needsTransaction(nil) }
         // `LoopContext.admit` answers.
         if rules.ownAnswer != nil { return .needsTransaction(route) }
+        // `LoopContext.admit` applies the rules of each.
+        guard loopSettings.routesOfOtherSpellings(head, fields, scheme, besides: route).isEmpty else {
+            return .needsTransaction(nil)
+        }
         guard
             let normalized = rules.normalization?.head(of: fields, length: head.length, reusing: normalizedHead)
         else { return answerNormalized(head, fields, scheme, on: route, by: rules, of: client, sending) }

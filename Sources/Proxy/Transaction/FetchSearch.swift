@@ -162,10 +162,8 @@ struct FetchSearch {
     /// Lets the next requests follow this one, which joined `operation` while no response to it is stored, into its
     /// group: they need not ask the table.
     private func mayBeFollowed(to operation: FetchOperation) {
-        // A request that follows is not admitted by itself.
-        guard isOrdinary, request.route.rules?.access == nil, operation.key.kind == .get(isAuthorized: false),
-            operation.key.variant == nil,
-            let group = transaction.group
+        guard isOrdinary, operation.key.kind == .get(isAuthorized: false), operation.key.variant == nil,
+            let group = transaction.group, !mayBeRefused
         else { return }
         // The next requests get this request's route, which must not be that of replaced settings.
         let fields = request.fields
@@ -175,6 +173,15 @@ struct FetchSearch {
         if let latest = transaction.latestGroup.group, latest === group || latest.isGrowing { return }
         group.note(latest: request)
         transaction.latestGroup.offer(group, on: context.loop)
+    }
+
+    /// Whether there are access rules for the request: one that follows is not admitted by itself.
+    private var mayBeRefused: Bool {
+        if request.route.rules?.access != nil { return true }
+        let (settings, fields) = (context.loopSettings, request.fields)
+        return !settings.routesOfOtherSpellings(
+            request.head, fields.view, request.scheme, besides: request.route
+        ).isEmpty
     }
 
     private var isOrdinary: Bool {

@@ -43,11 +43,9 @@ extension LoopContext {
         let route = if let known { known } else { try findRoute(head, view, scheme) }
         // As on the hot path, which applies the access rules only to the hits that it answers.
         let fields = route.rules?.normalization?.head(of: view, length: head.length) ?? fields
-        if let rules = route.rules?.access,
-            let refusal = refusal(by: rules, of: peer, isTrustedProxy: isFromTrustedProxy, fields.view)
-        {
-            note(refusal, of: peer, isTrustedProxy: isFromTrustedProxy, on: route, view)
-            throw SyntheticResponse(refusal, by: rules, on: route)
+        try obey(route, on: route, from: peer, isFromTrustedProxy: isFromTrustedProxy, fields)
+        for other in loopSettings.routesOfOtherSpellings(head, view, scheme, besides: route) {
+            try obey(other, on: route, from: peer, isFromTrustedProxy: isFromTrustedProxy, fields)
         }
         // `*` is about the server as a whole (RFC 9110 §9.3.7), which the route's answer is not.
         if let answer = route.rules?.ownAnswer, head.target.form != .asterisk {
@@ -64,6 +62,17 @@ extension LoopContext {
         let request = ClientRequest(
             head, fields, route: route, scheme: scheme, key: keys.key(), visits: visits, isBound: isBound)
         return variations.isEmpty ? request : keyed(request)
+    }
+
+    /// Applies the access rules of `guarding` to a request on `route`.
+    private func obey(
+        _ guarding: Route, on route: Route, from peer: SocketAddress, isFromTrustedProxy: Bool, _ fields: HeadBlock
+    ) throws(SyntheticResponse) {
+        guard let rules = guarding.rules?.access,
+            let refusal = refusal(by: rules, of: peer, isTrustedProxy: isFromTrustedProxy, fields.view)
+        else { return }
+        note(refusal, of: peer, isTrustedProxy: isFromTrustedProxy, on: guarding, fields.view)
+        throw SyntheticResponse(refusal, by: rules, on: route)
     }
 
     private func findRoute(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme) throws(SyntheticResponse)

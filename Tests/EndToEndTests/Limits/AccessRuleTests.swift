@@ -135,6 +135,78 @@ import Testing
             #expect(statuses == [200, 200, 429], "a miss, a hit, and neither")
         }
     }
+
+    private static let spellings = [
+        "//w", "/./w", "/%77", "/a/../w", "/%2e/w", "/a/%2e%2E/w/x", "//w//x", "/a//../w", "/%2fw", "/a%2f../%77/",
+        "http://HOST//w",
+    ]
+
+    @Test func `other spellings of a path are refused as the path itself, whatever is stored`() throws {
+        try scenario(
+            routes: """
+                  - {path: /w, upstream: origin, deny: [127.0.0.0/8]}
+                  - {path: /open/, upstream: origin, allow: [127.0.0.0/8]}
+                """, more: "clients: {trusted-proxies: [127.0.0.1]}"
+        ) { origin, proxy in
+            origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }
+            let friend = "X-Forwarded-For: 192.0.2.1"
+            for path in Self.spellings.map({ $0.replacing("HOST", with: proxy.host) }) + ["/w"] {
+                for _ in 1...2 { #expect(try proxy.get(path, friend).status == 200, "\(path)") }
+                let refused = try proxy.get(path)
+                #expect(refused.status == 403 && refused.text.hasPrefix("403 Forbidden\n"), "\(path)")
+                #expect(try proxy.send("POST", path, body: "a").status == 403, "\(path)")
+            }
+            #expect(proxy.diagnostics.contains("127.0.0.1 may not use route /w, answered 403"))
+            for path in ["/x//y", "/wx", "/%77x", "/.w", "/x/%2e%2e/y", "/a%2fw", "/%41?/w", "/x?//w"] {
+                #expect(try proxy.get(path).status == 200, "\(path)")
+            }
+            // The route of the path as it was sent counts as before.
+            #expect(try proxy.get("/w/../x").status == 403)
+            #expect(try proxy.get("/open/a/../b%20c", friend).status == 403)
+            #expect(try proxy.get("/open/a/../b%20c").status == 200)
+            #expect(try proxy.get("/open/../x").status == 200)
+        }
+    }
+
+    @Test func `a route for an encoded path guards it in each spelling`() throws {
+        try scenario(
+            routes: """
+                  - {host: a.example, path: "/b%20c", upstream: origin, deny: [127.0.0.0/8]}
+                  - {path: "/d%2fe", upstream: origin, deny: [127.0.0.0/8]}
+                  - {path: /, upstream: origin}
+                """
+        ) { origin, proxy in
+            origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }
+            for path in ["/b%20c", "/./b%20c", "/%62%20c/x"] {
+                let statuses = try ["a.example", "b.example"].map { try proxy.get(path, "Host: \($0)").status }
+                #expect(statuses == [403, 200], "\(path)")
+            }
+            let statuses = try ["/d%2fe", "/d%2Fe", "//d%2fe"].map { try proxy.get($0).status }
+            #expect(statuses == [403, 403, 403])
+        }
+    }
+
+    @Test func `a request in another spelling takes a token of the path's limit, and waits for a fetch like others`()
+        throws
+    {
+        try scenario(
+            routes: """
+                  - {path: /w, upstream: origin, rate-limit: {rate: 1/h, burst: 8}}
+                """, more: "clients: {max-connections: 1000}"
+        ) { origin, proxy in
+            let gate = Gate()
+            origin.on("*") { _ in [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "hello")] }
+            let crowd = proxy.crowd(10, get: "//w")
+            try eventually("two are refused") { try proxy.metric(.limited) == 2 }
+            gate.open()
+            let answers = crowd.finished()
+            #expect(answers.count { $0.status == 200 } == 8 && answers.count { $0.status == 429 } == 2)
+            #expect(origin.count("//w") == 1)
+            #expect(try proxy.get("/w").status == 429)
+            #expect(try proxy.get("//w").status == 429)
+            #expect(try proxy.get("//x").status == 200)
+        }
+    }
 }
 
 @Suite(.scenario) struct ConnectionsPerClientTests {
