@@ -101,6 +101,21 @@ import Testing
             let slow = try proxy.connect()
             try slow.send("GET / HTTP/1.1\r\n")
             expect(try slow.answer(), 408)
+            let host = "Host: a.example"
+            expect(try proxy.send("TRACE", "/x", host), 405)
+            expect(try proxy.send("GET", "/x", host, "Expect: tea"), 417)
+            let visits = Array(repeating: "1.1 coalesced", count: 4).joined(separator: ", ")
+            expect(try proxy.send("GET", "/x", host, "Via: \(visits)"), 508)
+            expect(try proxy.send("PURGE", "/x", host), 403)
+        }
+    }
+
+    @Test func `content that is too large gets a response with the rules of its route`() throws {
+        let limit = Setting.other(section: "clients", key: "max-body-size", value: "10B")
+        try scenario(settings: Self.responses + [limit]) { _, proxy in
+            let answer = try proxy.send("POST", "/x", body: "more than ten bytes")
+            #expect(answer.status == 413)
+            expectRules(on: answer, told: "413 refused /x", more: ["1"])
         }
     }
 
