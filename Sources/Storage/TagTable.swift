@@ -19,7 +19,11 @@ import Synchronization
 /// ```
 ///
 /// - *A response from before the purge is not valid after it.* If a comes before 2, r < n, and D finds it, whenever f
-///   was. B comes after A, so what is checked at g was checked after 1 for each purge up to g.
+///   was. 'Checked at g' is true for ever, on each thread: D reads g before it looks into the tags, and the purge with
+///   the number g released g after it had noted its tags, as all before it had, one after another. So D has seen every
+///   purge up to g. A purge that notes its tags meanwhile has a higher number: it is published later, and then B reads
+///   another g. If 2 came before 1, D could find g published and the tag not yet noted, and C would call the response
+///   valid for good.
 /// - *A response from after the purge is valid.* If a comes after 2, r ≥ n.
 /// - *A request that comes after 4 joins no fetch from before 2.* If d comes before 3, 3 closes it. Otherwise e finds 1. A
 ///   request that joined between 2 and d has counted n purges when it came, and does not take the response
@@ -159,6 +163,7 @@ public final class TagTable: Sendable {
         numbering.withLock { _ in
             let number = purges.load(ordering: .relaxed) + 1
             let count = (tags + [unlisted]).reduce(0) { $0 + $1.note(effect, number: number) }
+            // Last: who reads this number finds it, or a higher one, in each of the tags.
             purges.store(number, ordering: .releasing)
             return count
         }

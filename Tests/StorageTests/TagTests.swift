@@ -225,4 +225,28 @@ import Testing
         store.removeAll()
         #expect(cache.budget.used == 0)
     }
+
+    /// A purge notes each of its tags before it counts: many tags make that time long enough to look up in it.
+    @Test func `a response that is looked up while a purge notes its tags is not found afterwards`() {
+        let cache = Cache()
+        let names = (0..<20_000).map { "t\($0)" }
+        let stored = names.enumerated().filter { $0.offset % 400 == 0 }.map(\.element)
+        for _ in 0..<10 {
+            for name in stored { Self.put(name, "xkey: \(name)", in: cache) }
+            #expect(stored.allSatisfy { cache.resource($0)?.count == 1 })
+            let isPurged = Atomic(false)
+            DispatchQueue.concurrentPerform(iterations: 2) { thread in
+                if thread == 0 {
+                    _ = cache.store.tags.purge(names.map { ByteSlice($0) })
+                    isPurged.store(true, ordering: .sequentiallyConsistent)
+                } else {
+                    repeat {
+                        for name in stored { _ = cache.resource(name) }
+                    } while !isPurged.load(
+                        ordering: .sequentiallyConsistent)
+                }
+            }
+            #expect(stored.allSatisfy { cache.resource($0)?.responses.isEmpty ?? true })
+        }
+    }
 }
