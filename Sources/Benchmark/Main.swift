@@ -18,7 +18,9 @@ import Foundation
 ///     Benchmark purges [--program] [RESPONSES]
 ///                                       purges of prefixes at once in a store of a million, and look-ups meanwhile; or
 ///                                       the same through the program, and hits meanwhile
-///     Benchmark tags [RESPONSES]        a purge of a tag that a tenth of a million responses have, and look-ups meanwhile
+///     Benchmark tags [--program] [RESPONSES]
+///                                       a purge of a tag that a tenth of a million responses have, and look-ups
+///                                       meanwhile; or the same through the program, and requests meanwhile
 ///     Benchmark simulate [--quick | --write FILE]
 ///                                       hit ratios of the eviction code against other policies
 @main
@@ -52,7 +54,12 @@ struct Main {
             let table =
                 try words.first == "--program" ? ProgramPurges.table(entries: entries) : Purges.table(entries: entries)
             say(Machine.stamp + table)
-        case "tags": say(Machine.stamp + TagPurges.table(entries: words.first.flatMap { Int($0) } ?? 1_000_000))
+        case "tags":
+            let entries = words.last.flatMap { Int($0) } ?? 1_000_000
+            let table =
+                try words.first == "--program"
+                ? ProgramPurges.tagTable(entries: entries) : TagPurges.table(entries: entries)
+            say(Machine.stamp + table)
         case "simulate":
             if words.first == "--write", words.count == 2 { try Document.check(words[1]) }
             let report = Simulation.report(isQuick: words.contains("--quick"))

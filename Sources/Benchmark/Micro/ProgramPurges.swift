@@ -1,13 +1,60 @@
 import Foundation
 import Synchronization
 
-/// Hits of the program while prefixes are purged in its large store, again and again for some seconds. The program has
-/// one worker, and both cores; the load has core 1.
+/// Requests to the program while responses of its large store are purged: prefixes of nothing that is stored, again and
+/// again for some seconds, or a tag that a tenth of the responses have. The program has one worker, and both cores; the
+/// load has core 1.
 enum ProgramPurges {
     private static let seconds = 4.0
 
+    /// Hits while prefixes are purged.
     /// - Parameter entries: how many responses are stored, of 100 bytes each.
     static func table(entries: Int) throws -> String {
+        try withProgram(storing: entries, "/c/100/" + RequestText.number) { port, admin in
+            var rows = ""
+            for connections in [1, 64] {
+                for purges in [0, 1, 60] {
+                    rows += try row(connections, purges, port: port, admin: admin, path: "/c/100/hit")
+                }
+            }
+            return "\(entries) responses stored\n\n"
+                + "| connections | purges at once | walks | ms a walk | hits/s | p50, p99, p99.9, µs |\n"
+                + "| ---: | ---: | ---: | ---: | ---: | ---: |\n" + rows
+        }
+    }
+
+    /// Requests for any of the responses, which have three tags each, while a tag is purged that each tenth of them has:
+    /// in turns without a purge and with one, which comes after a second, each of another tag.
+    static func tagTable(entries: Int) throws -> String {
+        let path = "/t/100/" + RequestText.number
+        return try withProgram(storing: entries, path) { port, admin in
+            var (rows, purges) = ("", 0)
+            for connections in [1, 64] {
+                for isPurged in [false, true, false, true, false, true] {
+                    var random = SystemRandomNumberGenerator()
+                    let numbers = (0..<100_000).map { _ in Int.random(in: 0..<entries, using: &random) }
+                    var loop = Load(path: path, connections: connections, numbers: .drawn(numbers), length: 100)
+                        .loop(port: port, isBare: false)
+                    let purger = isPurged ? TagPurger("ten-\(purges)", admin: admin) : nil
+                    purges += isPurged ? 1 : 0
+                    loop.run(nanoseconds: Int64(seconds * 1e9)) { _ in }
+                    let purge = purger.map { $0.answer } ?? ""
+                    let figures = [50, 99, 99.9, 100].map { loop.latencies.percentile($0).short }.joined(
+                        separator: ", ")
+                    rows +=
+                        "| \(connections) | \(purge) | \((Double(loop.answers) / seconds).short) | \(figures) | \(loop.wrong + loop.failures) |\n"
+                }
+            }
+            return "\(entries) responses stored, with 3 tags each\n\n"
+                + "| connections | the purge | requests/s | p50, p99, p99.9, longest, µs | errors |\n"
+                + "| ---: | ---: | ---: | ---: | ---: |\n" + rows
+        }
+    }
+
+    /// - Parameter path: of the responses that are stored before.
+    private static func withProgram(
+        storing entries: Int, _ path: String, _ measure: (_ port: Int, _ admin: Int) throws -> String
+    ) throws -> String {
         let folder = NSTemporaryDirectory() + "program-purges-\(getpid())"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         defer { try? FileManager.default.removeItem(atPath: folder) }
@@ -30,29 +77,23 @@ enum ProgramPurges {
                 "\(folder)/settings.yaml",
             ], output: "\(folder)/output")
         defer { program.stop() }
-        try fill(entries, port: port, origin, unless: { !program.isRunning })
+        try fill(entries, path, port: port, origin, unless: { !program.isRunning })
         System.pin(toCore: 1)
-        var rows = ""
-        for connections in [1, 64] {
-            for purges in [0, 1, 60] {
-                rows += try row(connections, purges, port: port, admin: admin, path: "/c/100/hit")
-            }
-        }
-        return "\(entries) responses stored\n\n"
-            + "| connections | purges at once | walks | ms a walk | hits/s | p50, p99, p99.9, µs |\n"
-            + "| ---: | ---: | ---: | ---: | ---: | ---: |\n" + rows
+        return try measure(port, admin)
     }
 
-    private static func fill(_ entries: Int, port: Int, _ origin: Origin, unless isOver: () -> Bool) throws {
+    private static func fill(
+        _ entries: Int, _ path: String, port: Int, _ origin: Origin, unless isOver: () -> Bool
+    ) throws {
         while Caller(port: port) == nil {
             if isOver() { throw Problem("the program has ended") }
             System.nap(milliseconds: 10)
         }
-        let load = Load(path: "/c/100/RUN/" + RequestText.number, numbers: .counting, length: 100)
         while origin.asked < entries {
             let before = origin.asked
-            var loop = load.loop(port: port, isBare: false)
-            loop.run(nanoseconds: 1_000_000_000) { _ in }
+            let next = Array(before..<min(before + 20_000, entries))
+            var loop = Load(path: path, numbers: .drawn(next), length: 100).loop(port: port, isBare: false)
+            loop.run(nanoseconds: 500_000_000) { _ in }
             guard origin.asked > before else { throw Problem("the program fetches nothing") }
         }
     }
@@ -96,6 +137,31 @@ enum ProgramPurges {
 
         func stop() -> (walks: Int, milliseconds: Double) {
             isOver.store(true, ordering: .relaxed)
+            done.wait()
+            return result.withLock { $0 }
+        }
+    }
+
+    /// A thread that purges a tag after a second.
+    private final class TagPurger: Sendable {
+        private let done = DispatchSemaphore(value: 0)
+        private let result = Mutex("")
+
+        init(_ tag: String, admin: Int) {
+            System.startThread { [self] in
+                System.nap(milliseconds: 1000)
+                let line = "tag \(tag)"
+                let head = "POST /purge HTTP/1.1\r\nHost: localhost\r\nContent-Length: \(line.utf8.count)\r\n\r\n"
+                let caller = Caller(port: admin)
+                let began = System.now
+                caller?.send(Array((head + line).utf8))
+                let status = caller?.answer()?.status ?? 0
+                result.withLock { $0 = "\(status) in \((Double(System.now - began) / 1e6).short) ms" }
+                done.signal()
+            }
+        }
+
+        var answer: String {
             done.wait()
             return result.withLock { $0 }
         }

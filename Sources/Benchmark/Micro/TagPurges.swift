@@ -10,7 +10,7 @@ enum TagPurges {
     private static let hasher = KeyedHash(k0: 1, k1: 2)
     /// Each tenth response has the tag that is purged; each tag of the second kind has a hundred, and each of the third
     /// a thousand.
-    private static func tags(_ number: Int) -> String {
+    static func tags(_ number: Int) -> String {
         "ten-\(number % 10) page-\(number / 100) part-\(number / 1000)"
     }
 

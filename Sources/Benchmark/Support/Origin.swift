@@ -3,6 +3,7 @@ import Synchronization
 /// The origin behind every program: one thread, fast. The path selects the response.
 ///
 ///     /c/BYTES/…   fresh for an hour, with validators
+///     /t/BYTES/N   the same, with three tags that follow from the number N (`TagPurges.tags`)
 ///     /p/BYTES/…   may not be stored
 ///     /s/BYTES/…   fresh for an hour, held until `release`; then half of it at once and half after `Origin.pause`
 ///     /w/BYTES/…   the same, but all of it at once
@@ -53,6 +54,9 @@ final class Origin: Sendable {
     static func cacheable(_ size: Int) -> [UInt8] {
         response("max-age=3600", "ETag: \"v1\"\r\nLast-Modified: Sat, 01 Nov 2025 00:00:00 GMT\r\n", size)
     }
+
+    /// A response that is fresh for an hour and has tags.
+    static func tagged(_ tags: String, _ size: Int) -> [UInt8] { response("max-age=3600", "xkey: \(tags)\r\n", size) }
 
     /// A response that may not be stored.
     static func passing(_ size: Int) -> [UInt8] { response("no-store", "", size) }
@@ -170,6 +174,8 @@ private struct OriginLoop {
         if parts[0] == "s" || parts[0] == "w" {
             origin.update { $0.fetches += 1 }
             held.append(Held(descriptor: descriptor, size: size, comesWhole: parts[0] == "w"))
+        } else if parts[0] == "t", let number = parts.last.flatMap({ Int($0) }) {
+            send(descriptor, Origin.tagged(TagPurges.tags(number), size))
         } else {
             send(descriptor, response(String(parts[0]), size))
         }
