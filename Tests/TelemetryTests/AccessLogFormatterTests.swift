@@ -1,3 +1,4 @@
+import Bytes
 import Testing
 
 @testable import Telemetry
@@ -75,6 +76,30 @@ import Testing
             $0.record.isAborted = true
         }.line(.combined)
         #expect(line.hasSuffix(" upstream_time=- detail=no-store aborted\n"))
+    }
+
+    @Test func `the identifier of a request stands behind the rest, before the marks`() {
+        let example = Example {
+            $0.requestID = Array("a.B_3-".utf8)
+            $0.userAgent = Array("curl/8.0".utf8)
+            $0.record.isAborted = true
+        }
+        #expect(example.line(.combined).hasSuffix(" upstream_time=- request_id=a.B_3- aborted\n"))
+        #expect(example.line(.json).hasSuffix(#""user_agent":"curl/8.0","request_id":"a.B_3-","aborted":true}"# + "\n"))
+        let longest = Example { $0.requestID = [UInt8](repeating: 0x61, count: 128) }.line(.json)
+        #expect(longest.contains(String(repeating: "a", count: 128)))
+    }
+
+    @Test func `each record has its own identifier, or none, and one that does not fit is left out`() {
+        let loop = LogLoop(AccessLogQueue(capacity: 400))
+        Example { $0.requestID = Array("one".utf8) }.append(to: loop)
+        Example().append(to: loop)
+        Example { $0.requestID = [UInt8](repeating: 0x61, count: 128) }.append(to: loop)
+        #expect(loop.batch.count == 3 && loop.batch.used <= 400)
+        var formatter = AccessLogFormatter(format: .json)
+        let output = ByteBuffer(capacity: 256)
+        for index in 0..<3 { formatter.append(loop.batch, at: index, to: output) }
+        #expect(text(output).split(separator: "request_id").count == 2)
     }
 
     @Test(arguments: AccessLogFormat.allCases)

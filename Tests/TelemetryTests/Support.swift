@@ -17,6 +17,7 @@ struct Example {
     var userAgent: [UInt8] = []
     var upstream: [UInt8] = []
     var detail: [UInt8] = []
+    var requestID: [UInt8] = []
 
     init(_ change: (inout Example) -> Void = { _ in }) {
         record.status = 200
@@ -29,9 +30,11 @@ struct Example {
     /// - Returns: whether it fitted.
     @discardableResult
     func append(to loop: LogLoop) -> Bool {
-        loop.batch.append(
+        let isKept = loop.batch.append(
             record, client: client.span, method: method.span, host: host.span, target: target.span,
             upstream: upstream.span, detail: detail.span, referer: referer.span, userAgent: userAgent.span)
+        if isKept, !requestID.isEmpty { loop.batch.identifyLast(by: requestID.span) }
+        return isKept
     }
 
     func append(to feed: AccessLogFeed) {

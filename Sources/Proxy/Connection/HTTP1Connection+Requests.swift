@@ -183,7 +183,7 @@ extension HTTP1Connection {
         keepsAlive = false
         let buffer = ByteBuffer(capacity: 512)
         let content = context.write(answer, to: nil, .http11, persists: false, into: buffer)
-        applyRules(to: answer, to: nil, nil, in: buffer)
+        _ = applyRules(to: answer, to: nil, nil, in: buffer)
         send(buffer, content, .sized, passesTrailers: false)
     }
 
@@ -197,18 +197,18 @@ extension HTTP1Connection {
         let buffer = ByteBuffer(capacity: 512)
         let content = context.write(
             answer, to: head?.method ?? method, head?.version ?? .http11, persists: keepsAlive, into: buffer)
-        applyRules(to: answer, to: head, fields, in: buffer)
+        let madeID = applyRules(to: answer, to: head, fields, in: buffer)
         let upstreamMetrics = answer.verdict == .refused ? nil : answer.route?.upstreamMetrics
-        answered = AnsweredRequest(answer.status, answer.verdict, upstreamMetrics, head, fields)
+        answered = AnsweredRequest(answer.status, answer.verdict, upstreamMetrics, head, fields, madeID: madeID)
         send(buffer, content, .sized, passesTrailers: false)
     }
 
+    /// - Returns: the identifier that was made for the request; `none` if none was.
     private func applyRules(
         to answer: SyntheticResponse, to head: RequestHead?, _ fields: HeadBlock?, in buffer: ByteBuffer
-    ) {
+    ) -> RequestID {
         context.applyRules(
             toOwnHeadIn: buffer, status: answer.status, answer.verdict, on: answer.route, to: head, fields,
-            peer: peerText,
-            isFromTrustedProxy: isTrustedProxy)
+            peer: peerText, isFromTrustedProxy: isTrustedProxy, madeID: answer.madeID)
     }
 }

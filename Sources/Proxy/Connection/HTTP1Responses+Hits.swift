@@ -50,14 +50,14 @@ extension HTTP1Responses {
                 bodyBytes: UInt64(hit.part.count), isProxied: isTrustedProxy)
         case .begun:
             answered = AnsweredRequest(
-                hit.status, .hit, hit.route.upstreamMetrics, head, HeadBlock(copying: fields),
+                hit.status, .hit, hit.route.upstreamMetrics, head, HeadBlock(copying: fields), madeID: hit.madeID,
                 contentInHead: hit.isInOutput ? hit.part.count : 0)
             return
         case .failed:
             sent = SentResponse(
                 status: nil, isAborted: true, began: began, firstByte: 0, bodyBytes: 0, isProxied: isTrustedProxy)
         }
-        context.recorder.recordHit(sent, of: head, fields, on: hit.route, client: peerText)
+        context.recorder.recordHit(sent, of: head, fields, on: hit.route, client: peerText, madeID: hit.madeID)
     }
 
     /// Accounts for a write of hits.

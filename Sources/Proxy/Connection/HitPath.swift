@@ -33,6 +33,8 @@ final class HitPath {
         /// Whether that part is in the output, behind the head.
         let isInOutput: Bool
         let route: Route
+        /// The identifier that was made for the request; `none` if none was.
+        let madeID: RequestID
     }
 
     /// How the response to a request may be sent.
@@ -186,19 +188,22 @@ final class HitPath {
         let start = output.count
         answer.writeHead(
             ofHitAt: age, timeToLive: ttl, to: output, persists: sending.persists, forwarding: forwarding)
-        if let rules { apply(rules, toHeadFrom: start, answer.status, head, fields, of: client) }
+        var madeID = RequestID.none
+        if let rules { madeID = apply(rules, toHeadFrom: start, answer.status, head, fields, of: client) }
         let (status, part) = (answer.status, answer.hitPart)
         // A small body is copied behind the head: one vector less for the kernel.
         let isInOutput = answer.response.appendPacked(part, to: output)
         guard isInOutput, mayWait(sending) else {
             return .ready(
-                Hit(stored: answer.response, status: status, part: part, isInOutput: isInOutput, route: route))
+                Hit(
+                    stored: answer.response, status: status, part: part, isInOutput: isInOutput, route: route,
+                    madeID: madeID))
         }
         recorder.recordHit(
             SentResponse(
                 status: status, isAborted: false, began: client.requestBegan, firstByte: loop.now,
                 bodyBytes: UInt64(part.count), isProxied: client.isTrustedProxy),
-            of: head, fields, on: route, client: client.peerText)
+            of: head, fields, on: route, client: client.peerText, madeID: madeID)
         return .pending
     }
 
@@ -211,18 +216,21 @@ final class HitPath {
     }
 
     /// Applies `response-headers` to the head of a hit, which is at the end of the output.
+    /// - Returns: the identifier that was made for the request; `none` if none was.
     @inline(never)
     private func apply(
         _ rules: RouteRules, toHeadFrom start: Int, _ status: Status, _ head: RequestHead, _ fields: FieldView,
         of client: ClientTransport
-    ) {
-        guard let rules = rules.responseFields else { return }
+    ) -> RequestID {
+        guard let rules = rules.responseFields else { return .none }
         let (isTrusted, peer) = (client.isTrustedProxy, client.peerText)
+        let madeID = rules.usesRequestID ? requestIDs.next() : .none
         let parts = RequestParts(
             head, fields, ClientScheme(of: fields, isFromTrustedProxy: isTrusted && trustsProxies),
-            client: loopSettings.client(peer.span, isTrusted: isTrusted, in: fields),
-            madeID: rules.usesRequestID ? requestIDs.next() : .none, status: status, cache: Verdict.hit.name)
+            client: loopSettings.client(peer.span, isTrusted: isTrusted, in: fields), madeID: madeID, status: status,
+            cache: Verdict.hit.name)
         rules.apply(toHeadFrom: start, in: output, parts, omitting: .omitted(from: status))
+        return madeID
     }
 
     /// Whether the response at the end of the output may wait. If the connection does not persist, it is written at

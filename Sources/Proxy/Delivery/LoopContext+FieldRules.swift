@@ -58,27 +58,31 @@ extension LoopContext {
     ///   - route: `nil`: only the rules of the top without variables apply.
     ///   - head: the request's head; `nil` if it is malformed or incomplete.
     ///   - peer: the client's address as text.
+    ///   - madeID: the identifier that was made for the request before.
+    /// - Returns: the identifier that was made for the request; `none` if none was.
     func applyRules(
         toOwnHeadIn buffer: ByteBuffer, status: Status, _ verdict: Verdict, on route: Route?, to head: RequestHead?,
-        _ fields: HeadBlock?, peer: ByteSlice, isFromTrustedProxy: Bool
-    ) {
+        _ fields: HeadBlock?, peer: ByteSlice, isFromTrustedProxy: Bool, madeID: RequestID
+    ) -> RequestID {
         guard let route, let head, let fields else {
             loopSettings.unroutedFields?.applyConstants(
                 toHeadFrom: 0, in: buffer, status: status, omitting: Self.ownFields)
-            return
+            return madeID
         }
         // No rule leads a redirect elsewhere, or lets caches keep one that was made of the request.
         let redirect = status.isRedirection ? route.rules?.ownAnswer : nil
         let own = redirect?.isRedirect == true ? Self.ownFields | .location : Self.ownFields
         route.storedFields?.applyConstants(toHeadFrom: 0, in: buffer, status: status, omitting: own)
-        guard let rules = route.rules?.responseFields else { return }
+        guard let rules = route.rules?.responseFields else { return madeID }
+        let madeID = madeID.isNone && rules.usesRequestID ? requestIDs.next() : madeID
         let isTrusted = isFromTrustedProxy && loopSettings.trustsProxies
         let view = fields.view
         let parts = RequestParts(
             head, view, ClientScheme(of: view, isFromTrustedProxy: isTrusted),
-            client: loopSettings.client(peer.span, isTrusted: isFromTrustedProxy, in: view),
-            madeID: rules.usesRequestID ? requestIDs.next() : .none, status: status, cache: verdict.name)
+            client: loopSettings.client(peer.span, isTrusted: isFromTrustedProxy, in: view), madeID: madeID,
+            status: status, cache: verdict.name)
         rules.apply(
             toHeadFrom: 0, in: buffer, parts, omitting: own, leavesCaching: redirect?.forbidsStoring ?? false)
+        return madeID
     }
 }

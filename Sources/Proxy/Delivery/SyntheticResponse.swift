@@ -23,6 +23,8 @@ struct SyntheticResponse: Error {
     private(set) var furtherLines = ByteSlice.empty
     /// The content of the route's own answer.
     private var ownContent: OwnContent?
+    /// The identifier that was made for the request; `none` if none was.
+    private(set) var madeID = RequestID.none
     /// The `Retry-After` of a 503, in seconds.
     fileprivate static let retryAfter: UInt64 = 1
 
@@ -38,8 +40,9 @@ struct SyntheticResponse: Error {
     }
 
     /// The route's own answer.
-    init(_ answer: OwnAnswer, _ fieldLines: ByteSlice, on route: Route) {
+    init(_ answer: OwnAnswer, _ fieldLines: ByteSlice, on route: Route, madeID: RequestID) {
         self.init(answer.status, "", on: route)
+        self.madeID = madeID
         furtherLines = fieldLines
         ownContent = answer.content
     }

@@ -1,7 +1,6 @@
 import HTTPSemantics
 import Libevent
 import Routing
-import Telemetry
 
 extension LoopContext {
     /// Whether `rules` refuse a request. Takes a token of its client if they do not.
@@ -14,15 +13,5 @@ extension LoopContext {
     {
         let client = recorder.trustedProxies.client(of: peer, isProxied: isTrustedProxy, fields)
         return rules.refusal(of: client, fields, shared.limiter, hash: shared.keyHash, at: loop.now)
-    }
-
-    /// Counts and reports a refused request.
-    func note(
-        _ refusal: AccessRules.Refusal, of peer: SocketAddress, isTrustedProxy: Bool, on route: Route,
-        _ fields: FieldView
-    ) {
-        metrics.add(refusal == .denied ? .deniedRequests : .limitedRequests)
-        notices.refused(
-            refusal, of: recorder.trustedProxies.client(of: peer, isProxied: isTrustedProxy, fields), on: route)
     }
 }

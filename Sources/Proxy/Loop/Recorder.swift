@@ -42,6 +42,8 @@ final class Recorder {
     var isCuttingOff = false
     private let loop: EventLoop
     private let feed: AccessLogFeed?
+    /// Of the last request that had an identifier made here.
+    private let madeIDText = ByteBuffer(capacity: 32)
 
     /// - Parameter feed: `nil` if there is no access log.
     init(loop: EventLoop, metrics: LoopMetrics, feed: AccessLogFeed?, trustedProxies: TrustedProxies) {
@@ -56,7 +58,7 @@ final class Recorder {
 
     func record(
         _ sent: SentResponse, of request: ClientRequest, _ provenance: Provenance, client: Span<UInt8>,
-        server: Span<UInt8>, upstreamDuration: UInt64?
+        server: Span<UInt8>, upstreamDuration: UInt64?, madeID: RequestID
     ) {
         let (head, fields) = (request.head, request.fields)
         var record = makeRecord(sent, provenance.verdict)
@@ -67,7 +69,7 @@ final class Recorder {
         record.upstreamDuration = upstreamDuration
         count(head.method, record, request.route.upstreamMetrics)
         append(
-            record, head, fields.view, client: client, isProxied: sent.isProxied, server: server,
+            record, head, fields.view, client: client, isProxied: sent.isProxied, madeID: madeID, server: server,
             detail: (provenance.detail ?? "").bytes)
     }
 
@@ -82,7 +84,7 @@ final class Recorder {
         record.version = head.version
         count(head.method, record, answered.upstreamMetrics ?? metrics.unrouted)
         append(
-            record, head, fields.view, client: client.span, isProxied: sent.isProxied,
+            record, head, fields.view, client: client.span, isProxied: sent.isProxied, madeID: answered.madeID,
             detail: (isCutOff(sent) ? Self.shutdown : "").bytes)
     }
 
@@ -92,12 +94,13 @@ final class Recorder {
     /// Records a hit while the request's head is still in the buffer.
     @inline(__always) // Two callers, of which one is rare.
     func recordHit(
-        _ sent: SentResponse, of head: RequestHead, _ fields: FieldView, on route: Route, client: ByteSlice
+        _ sent: SentResponse, of head: RequestHead, _ fields: FieldView, on route: Route, client: ByteSlice,
+        madeID: RequestID
     ) {
         var record = makeRecord(sent, .hit)
         record.version = head.version
         count(head.method, record, route.upstreamMetrics)
-        append(record, head, fields, client: client.span, isProxied: sent.isProxied)
+        append(record, head, fields, client: client.span, isProxied: sent.isProxied, madeID: madeID)
     }
 
     /// Counts the outcome of storing a response.
@@ -128,12 +131,15 @@ final class Recorder {
 
     private func append(
         _ record: AccessLogRecord, _ head: RequestHead, _ fields: FieldView, client: Span<UInt8>, isProxied: Bool,
-        server: Span<UInt8> = Span(), detail: Span<UInt8> = Span()
+        madeID: RequestID, server: Span<UInt8> = Span(), detail: Span<UInt8> = Span()
     ) {
         var client = client
         if isProxied {
             let named = trustedProxies.client(in: fields)
             if !named.isEmpty { client = named }
+        }
+        if fields.present.contains(.xRequestID) || !madeID.isNone {
+            return appendIdentified(record, head, fields, client: client, madeID, server: server, detail: detail)
         }
         let bytes = fields.bytes
         // Not through a local constant, which would retain the feed.
@@ -141,6 +147,25 @@ final class Recorder {
             record, client: client, method: bytes.extracting(head.methodRange.range),
             host: bytes.extracting(head.authority.range), target: bytes.extracting(head.target.whole.range),
             upstream: server, detail: detail, referer: fields.logged(.referer), userAgent: fields.logged(.userAgent))
+    }
+
+    /// With the request's identifier: the client's own, if it is valid, else the one that was made.
+    @inline(never) // Kept out of the code of requests without one.
+    private func appendIdentified(
+        _ record: AccessLogRecord, _ head: RequestHead, _ fields: FieldView, client: Span<UInt8>, _ madeID: RequestID,
+        server: Span<UInt8>, detail: Span<UInt8>
+    ) {
+        let made = madeIDText
+        made.removeAll()
+        if !madeID.isNone { made.append(madeID) }
+        var id = made.span
+        if let own = fields.requestID { id = own }
+        let bytes = fields.bytes
+        feed?.append(
+            record, client: client, method: bytes.extracting(head.methodRange.range),
+            host: bytes.extracting(head.authority.range), target: bytes.extracting(head.target.whole.range),
+            upstream: server, detail: detail, referer: fields.logged(.referer), userAgent: fields.logged(.userAgent),
+            requestID: id)
     }
 }
 

@@ -3,6 +3,7 @@ import HTTPSemantics
 import Libevent
 import Routing
 import Storage
+import Telemetry
 
 extension LoopContext {
     /// RFC 9110 §10.2.1.
@@ -64,14 +65,16 @@ extension LoopContext {
         return variations.isEmpty ? request : keyed(request)
     }
 
-    /// Applies the access rules of `guarding` to a request on `route`.
+    /// Applies the access rules of `guarding` to a request on `route`. Counts and reports one that they refuse.
     private func obey(
         _ guarding: Route, on route: Route, from peer: SocketAddress, isFromTrustedProxy: Bool, _ fields: HeadBlock
     ) throws(SyntheticResponse) {
         guard let rules = guarding.rules?.access,
             let refusal = refusal(by: rules, of: peer, isTrustedProxy: isFromTrustedProxy, fields.view)
         else { return }
-        note(refusal, of: peer, isTrustedProxy: isFromTrustedProxy, on: guarding, fields.view)
+        metrics.add(refusal == .denied ? .deniedRequests : .limitedRequests)
+        let client = recorder.trustedProxies.client(of: peer, isProxied: isFromTrustedProxy, fields.view)
+        notices.refused(refusal, of: client, on: guarding)
         throw SyntheticResponse(refusal, by: rules, on: route)
     }
 
@@ -104,8 +107,8 @@ extension LoopContext {
             let address = recorder.trustedProxies.client(of: peer, isProxied: isFromTrustedProxy, fields)
             client = address.map { ByteSlice("\($0)") } ?? peer.hostText
         }
-        let parts = RequestParts(
-            head, fields, scheme, client: client.span, madeID: answer.usesRequestID ? requestIDs.next() : .none)
-        return SyntheticResponse(answer, answer.fieldLines(for: parts), on: route)
+        let madeID = answer.usesRequestID ? requestIDs.next() : .none
+        let parts = RequestParts(head, fields, scheme, client: client.span, madeID: madeID)
+        return SyntheticResponse(answer, answer.fieldLines(for: parts), on: route, madeID: madeID)
     }
 }

@@ -16,6 +16,6 @@ extension LoopContext {
         }
         recorder.record(
             sent, of: request, provenance, client: client.span, server: server.span,
-            upstreamDuration: fetched?.upstreamDuration ?? contacted?.duration)
+            upstreamDuration: fetched?.upstreamDuration ?? contacted?.duration, madeID: transaction.arrival.madeID)
     }
 }

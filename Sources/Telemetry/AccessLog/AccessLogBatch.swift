@@ -62,6 +62,15 @@ struct AccessLogBatch: Sendable {
         return true
     }
 
+    /// Adds the identifier of the request that was appended last; leaves it out if it does not fit.
+    mutating func identifyLast(by id: Span<UInt8>) {
+        guard !records.isEmpty, id.count <= AccessLogRecord.longestRequestID, used + id.count <= capacity else {
+            return
+        }
+        texts.append(addingCapacity: id.count) { $0.append(copying: id) }
+        records[records.count - 1].noteRequestID(length: id.count)
+    }
+
     /// Removes all records and keeps the memory.
     mutating func removeAll() {
         records.removeAll(keepingCapacity: true)

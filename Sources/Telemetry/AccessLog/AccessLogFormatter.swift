@@ -68,6 +68,11 @@ struct AccessLogFormatter {
             line.append(" detail=")
             line.append(texts.extracting(record.range(of: .detail)), words)
         }
+        if !record.requestIDRange.isEmpty {
+            // It needs no escaping (`FieldView.requestID`).
+            line.append(" request_id=")
+            line.append(texts.extracting(record.requestIDRange))
+        }
         if record.isAborted { line.append(" aborted") }
         if record.isClipped { line.append(" clipped") }
     }
@@ -130,6 +135,7 @@ struct AccessLogFormatter {
         }
         appendMember(",\"referer\":", texts.extracting(record.range(of: .referer)), to: line)
         appendMember(",\"user_agent\":", texts.extracting(record.range(of: .userAgent)), to: line)
+        appendMember(",\"request_id\":", texts.extracting(record.requestIDRange), to: line)
         if record.isAborted { line.append(",\"aborted\":true") }
         if record.isClipped { line.append(",\"clipped\":true") }
         line.append("}")

@@ -28,6 +28,8 @@ public struct AccessLogRecord: Sendable {
     public var isAborted = false
     /// Whether a text was longer than its limit.
     private(set) var isClipped = false
+    /// Bytes of the request's identifier, which stands behind the texts; 0: it has none.
+    private var requestIDLength: UInt8 = 0
     /// The start of the first text in the batch's texts; the others follow in the order of `AccessLogText`.
     private var textStart: UInt32 = 0
     /// The end of each text, counted from `textStart`.
@@ -96,6 +98,18 @@ extension AccessLogRecord {
         let index = Int(text.rawValue)
         // All texts together are far less than 64 KiB: `AccessLogText.allLimits`.
         textEnds[index] = (index == 0 ? 0 : textEnds[index &- 1]) &+ UInt16(truncatingIfNeeded: kept.count)
+    }
+
+    /// The longest identifier that is kept, as long as any can be (`FieldView.requestID`).
+    static let longestRequestID = 128
+
+    /// Notes that an identifier of so many bytes stands behind the texts.
+    mutating func noteRequestID(length: Int) { requestIDLength = UInt8(clamping: length) }
+
+    /// The range of the request's identifier in the batch's texts.
+    var requestIDRange: Range<Int> {
+        let start = range(of: .userAgent).upperBound
+        return start..<start + Int(requestIDLength)
     }
 
     /// The range of one text in the batch's texts.

@@ -53,6 +53,52 @@ import Testing
         }
     }
 
+    @Test func `the identifier of a request is logged: its own, or the one that was made for the origin or the client`()
+        throws
+    {
+        try scenario(
+            routes: """
+                  - {path: /rule, upstream: origin, response-headers: {set: {x-id: "${request-id}"}}}
+                  - path: /own
+                    redirect: {to: "http://b.example/${request-id}"}
+                    response-headers: {set: {x-id: "${request-id}"}}
+                  - {path: /, upstream: origin}
+                """
+        ) { origin, proxy in
+            origin.on("*") { request in
+                let size = request.path == "/rule/large" ? 300_000 : 5
+                return [.answer(200, "Cache-Control: max-age=60", body: String(repeating: "x", count: size))]
+            }
+            var seen: [String: String] = [:]
+            func ask(_ target: String, _ fields: String...) throws {
+                let answer = try proxy.send("GET", target, fields)
+                seen[target] = answer["x-id"] ?? "none"
+                if let place = answer["location"] { #expect(place == "http://b.example/\(answer["x-id"] ?? "")") }
+            }
+            try ask("/plain?1", "X-Request-Id: mine.1")
+            try ask("/plain?1", "X-Request-Id: mine.1")
+            for target in ["/plain?2", "/rule", "/rule?1", "/rule/large", "/own"] { try ask(target) }
+            // Hits.
+            try proxy.get("/plain?2")
+            let hits = try ["/rule", "/rule/large"].map { try proxy.get($0)["x-id"] ?? "none" }
+            try eventually("ten lines") { try proxy.accessLog.count == 10 }
+            let lines = try proxy.accessLog
+            func logged(_ target: String, _ verdict: String) -> [String?] {
+                lines.filter { $0["target"]?.string == target && $0["verdict"]?.string == verdict }.map {
+                    $0["request_id"]?.string
+                }
+            }
+            #expect(logged("/plain?1", "miss") == ["mine.1"] && logged("/plain?1", "hit") == ["mine.1"])
+            #expect(logged("/plain?2", "miss") == [nil] && logged("/plain?2", "hit") == [nil])
+            #expect(
+                logged("/rule", "miss") == [seen["/rule"]] && logged("/rule/large", "miss") == [seen["/rule/large"]])
+            #expect(logged("/rule", "hit") + logged("/rule/large", "hit") == hits)
+            #expect(logged("/own", "synthetic") == [seen["/own"]])
+            #expect(hits.allSatisfy { $0.count == 32 } && seen["/own"]?.count == 32 && seen["/rule"]?.count == 32)
+            #expect(origin.requests("/rule")[0]["x-request-id"] == seen["/rule"])
+        }
+    }
+
     @Test func `the logged client of an untrusted peer is the peer`() throws {
         try scenario(.accessLog, .other(section: "clients", key: "trusted-proxies", value: "[203.0.113.0/24, unix]")) {
             origin, proxy in
