@@ -38,16 +38,17 @@ package enum Configuration {
         reader.checkStorage(of: settings, in: document.root)
         var (wrong, unknown) = variables.apply(to: &settings)
         settings = settings.overridden(by: flags)
-        let places = Dictionary(document.root?.places(under: "") ?? [], uniquingKeysWith: { first, _ in first })
+        let places = document.root?.places ?? [:]
         for (key, message) in settings.read(files) {
             if let name = variables.name(forKey: key) {
                 wrong.append(Mistake(path: name, position: nil, message: message))
             } else {
-                reader.note(places[key] ?? Position(line: 1, column: 1), message)
+                reader.note(places[key]?.value ?? Position(line: 1, column: 1), message)
             }
         }
         reader.checkUpstreams(of: settings, in: document.root)
         reader.checkRoutes(of: settings, in: document.root)
+        reader.checkHostVariable(of: settings, in: document.root)
         reader.checkLifetimes(of: settings, in: document.root)
         reader.checkStrippedCookies(of: settings, in: document.root)
         reader.checkUse(of: settings, in: document.root)
@@ -56,7 +57,7 @@ package enum Configuration {
         reader.checkAccessLog(of: settings, in: document.root, besides: path)
         let all = mistakes(reader.notes, in: path) + wrong
         guard all.isEmpty else { return .failure(Mistakes(all: all)) }
-        settings.warnings = mistakes(reader.warnings, in: path) + unknown
+        settings.warnings = mistakes(reader.warnings, in: path) + unknown + settings.unboundHosts(in: variables)
         return .success(settings)
     }
 
@@ -71,7 +72,7 @@ package enum Configuration {
         }
         guard wrong.isEmpty else { return .failure(Mistakes(all: wrong)) }
         settings = settings.overridden(by: flags)
-        settings.warnings = unknown
+        settings.warnings = unknown + settings.unboundHosts(in: variables)
         return .success(settings)
     }
 

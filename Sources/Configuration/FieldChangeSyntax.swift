@@ -31,6 +31,14 @@ extension ValueSyntax<FieldChanges> {
                 default: reader.note(position, advice(against: verb, in: name))
                 }
             }
+            let written = Set(changes.set.map { $0.name.lowercased() })
+            for node in node["remove"]?.elements ?? [] {
+                guard let name = node.string, written.contains(name.lowercased()) else { continue }
+                reader.warn(
+                    node.position,
+                    "`remove: \(Spelling.shown(name))` has no effect, since `set` writes this field; take it out of one of the two"
+                )
+            }
             return changes
         }
         return ValueSyntax(

@@ -11,11 +11,13 @@ package struct Files: Sendable {
     /// The bytes of the file at a path, or why they cannot be had.
     package let contents: @Sendable (String) -> Result<[UInt8], Failure>
 
-    /// Why a file cannot be read.
+    /// Why a file cannot be read, and what to do.
     package struct Failure: Error {
-        let reason: String
-        /// - Parameter reason: such as `No such file or directory`.
-        package init(_ reason: String) { self.reason = reason }
+        let (reason, remedy): (String, String)
+        /// - Parameters:
+        ///   - reason: such as `No such file or directory`.
+        ///   - remedy: such as `correct the path`.
+        package init(_ reason: String, remedy: String) { (self.reason, self.remedy) = (reason, remedy) }
     }
 
     package init(_ contents: @escaping @Sendable (String) -> Result<[UInt8], Failure>) { self.contents = contents }
@@ -87,7 +89,7 @@ extension Files {
             return nil
         case .failure(let failure):
             return
-                "`\(name): \(Spelling.shown(file.path))` cannot be read: \(failure.reason); correct the path, or let the proxy's user read the file"
+                "`\(name): \(Spelling.shown(file.path))` cannot be read: \(failure.reason); \(failure.remedy)"
         }
     }
 }

@@ -18,7 +18,7 @@ package final class Sources {
     /// The place at which the operator gave the value: `file:line:column`, a variable or a flag; `nil` for a default.
     package func place(ofKey path: String) -> String? {
         if let place = flags.flag(forKey: path) ?? variables.name(forKey: path) { return place }
-        guard let file, let position = places[path] else { return nil }
+        guard let file, let position = places[path]?.key else { return nil }
         return "\(file.path):\(position.line):\(position.column)"
     }
 }
@@ -41,11 +41,9 @@ extension Overrides {
 
 extension Configuration {
     /// Where each key stands in `text`, by its path.
-    static func places(in text: String) -> [String: Position] {
-        guard case .success(let document) = Document.parse(withoutMark(text)), let root = document.root else {
-            return [:]
-        }
-        return Dictionary(root.places(under: ""), uniquingKeysWith: { first, _ in first })
+    static func places(in text: String) -> [String: Node.Place] {
+        guard case .success(let document) = Document.parse(withoutMark(text)) else { return [:] }
+        return document.root?.places ?? [:]
     }
 
     /// The lines of a file that gives `settings`: every key, and behind it where its value comes from. Passwords are
@@ -56,8 +54,8 @@ extension Configuration {
             return !content.isEmpty && content.first != "#"
         }
         // The keys of each line, the outermost first: a line may have a whole map.
-        let keys = Dictionary(grouping: places(in: lines.joined(separator: "\n")), by: \.value.line)
-            .compactMapValues { $0.min { $0.value < $1.value }?.key }
+        let keys = Dictionary(grouping: places(in: lines.joined(separator: "\n")), by: \.value.key.line)
+            .compactMapValues { $0.min { $0.value.key < $1.value.key }?.key }
         return lines.enumerated().map { index, line in
             let shown = Spelling.masked(line)
             guard let key = keys[index + 1], !line.hasSuffix(":") else { return shown }
@@ -68,15 +66,24 @@ extension Configuration {
 }
 
 extension Node {
-    func places(under path: String) -> [(String, Position)] {
+    /// Where a key and its value stand.
+    struct Place {
+        let key: Position
+        let value: Position
+    }
+
+    /// The places of all keys, by their paths.
+    var places: [String: Place] { Dictionary(places(under: ""), uniquingKeysWith: { first, _ in first }) }
+
+    private func places(under path: String) -> [(String, Place)] {
         switch self {
         case .scalar: []
         case .list(let list): list.items.enumerated().flatMap { $1.places(under: "\(path)[\($0)]") }
         case .mapping(let mapping):
-            mapping.pairs.flatMap { key, value -> [(String, Position)] in
+            mapping.pairs.flatMap { key, value -> [(String, Place)] in
                 guard let name = key.string else { return [] }
                 let path = path.isEmpty ? name : "\(path).\(name)"
-                return [(path, key.position)] + value.places(under: path)
+                return [(path, Place(key: key.position, value: value.position))] + value.places(under: path)
             }
         }
     }

@@ -31,7 +31,7 @@ struct Reader {
         notes.append(Note(position: position, message: message))
     }
 
-    private mutating func warn(_ position: Position, _ message: String) {
+    mutating func warn(_ position: Position, _ message: String) {
         warnings.append(Note(position: position, message: message))
     }
 
@@ -201,7 +201,8 @@ struct Reader {
             checkCookies(of: route, under: settings, in: nodes[index])
             checkWrittenFields(of: route, under: settings, in: nodes[index])
             checkScheme(of: route, under: settings, in: nodes[index])
-            checkRedirect(of: route, under: settings, in: nodes[index])
+            checkOwnAnswer(of: route, after: earlierRoutes, in: nodes[index])
+            checkHostVariable(of: route, under: settings, in: nodes[index])
             if let host = route.host, !hosts.isEmpty, !aboveServed.contains(host),
                 served.isDisjoint(with: host.covering)
             {
@@ -241,21 +242,6 @@ struct Reader {
             (node["scheme"] ?? node).position,
             "no request is for https, since `clients.trusted-proxies` is empty; name the server there that terminates TLS"
         )
-    }
-
-    /// A redirect must not lead clients to a host of somebody else's choice, nor to itself.
-    private mutating func checkRedirect(of route: RouteSettings, under settings: Settings, in node: Node) {
-        guard let target = route.redirect?.target, let position = node["redirect"]?.position else { return }
-        if target.uses(.host), route.host == nil, settings.proxy.hosts.isEmpty {
-            warn(
-                position,
-                "`${host}` may be any host that a client names; set `hosts`, or the route's `host`, to bound it")
-        }
-        if route.scheme != .http, target.text.hasPrefix("https://${host}${target}") {
-            warn(
-                position,
-                "requests for https are redirected to themselves, without end; add `scheme: http` to the route")
-        }
     }
 
     /// A cookie with which requests bypass the cache must not be part of the key: no stored response would differ by

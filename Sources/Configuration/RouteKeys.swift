@@ -113,7 +113,7 @@ enum RouteKeys {
             "response-headers", \.responseFields, .fieldChanges(of: .response),
             "Fields of responses to clients, after those of response-headers at the top."),
         Key(
-            "tags", \.tagFields, .list(of: .fieldName, atMost: KeyPolicy.mostNames),
+            "tags", \.tagFields, .list(of: .tagField, atMost: KeyPolicy.mostNames),
             """
             Response fields that name tags, by which responses are purged together; Cache-Groups always does. Commas \
             separate the tags in Cache-Tag and X-Magento-Tags, spaces in all others.
@@ -151,6 +151,12 @@ enum RouteKeys {
                     without Vary.
                     """),
             ]),
+    ]
+
+    /// The keys that have an effect on a route with `redirect` or `respond`.
+    static let ofOwnAnswers: Set<String> = [
+        "host", "path", "scheme", "upstream", "redirect", "respond", "allow", "deny", "rate-limit", "response-headers",
+        "error-pages",
     ]
 
     private static let rateLimit: [Key<RateLimitSettings>] = [

@@ -6,6 +6,29 @@ extension ScalarSyntax where Value == ByteSlice {
     static var cookieName: Self { bytes(of: .cookieName) }
     static var fieldName: Self { bytes(of: .fieldName) }
 
+    /// The name of a response field whose values name tags.
+    static var tagField: Self {
+        let names = fieldName
+        return ScalarSyntax(names.form, write: names.write) { text in
+            names.parse(text).then { name in reason(againstTagsIn: name).map { .refused($0) } ?? .value(name) }
+        }
+    }
+
+    private static func reason(againstTagsIn name: ByteSlice) -> String? {
+        let remedy = "name a field such as `surrogate-key`"
+        switch KnownField.recognise(name.span) {
+        case .cacheGroups: return "it names tags on every route; remove it here"
+        case .setCookie: return "each of its values is for one client; \(remedy)"
+        case .connection, .keepAlive, .te, .trailer, .upgrade, .http2Settings, .transferEncoding:
+            return "it is for one connection only, so no stored response has it; \(remedy)"
+        case _ where String(name).hasPrefix("proxy-"):
+            return "it is for one connection only, so no stored response has it; \(remedy)"
+        // What an origin may as well purge by.
+        case .other, .contentType, .contentLanguage, .server: return nil
+        default: return "its values are no tags; \(remedy)"
+        }
+    }
+
     /// The tag of a language that a look-up may find (RFC 4647 §3.4): subtags of letters and digits, of which the last
     /// is no single one.
     static var languageTag: Self {

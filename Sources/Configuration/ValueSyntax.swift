@@ -241,14 +241,14 @@ extension ValueSyntax<[ListenerSettings]> {
                 } else if let text = address.read(node, name, &reader) {
                     listener = ListenerSettings(text)
                 }
-                if listener.address != ListenerSettings.blank,
-                    listeners.contains(where: { $0.address == listener.address })
-                {
+                // The mistake in the address is noted already.
+                if listener.address == ListenerSettings.blank { continue }
+                if listeners.contains(where: { $0.address == listener.address }) {
                     reader.note(node.position, "`\(name)` has `\(listener.address)` twice; remove one of them")
                 }
                 listeners.append(listener)
             }
-            return listeners
+            return listeners.isEmpty ? nil : listeners
         }
     }
 }

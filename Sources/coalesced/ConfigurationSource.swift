@@ -89,7 +89,7 @@ struct ConfigurationSource {
         do throws(System.Failure) {
             return .success(try System.bytes(of: path, mayWait: false))
         } catch {
-            return .failure(Files.Failure("\(error)"))
+            return .failure(Files.Failure(error))
         }
     }
 
@@ -109,6 +109,22 @@ struct ConfigurationSource {
         } catch {
             if path == nil, error.isMissing { return nil }
             throw .unreadable(path: readPath, error)
+        }
+    }
+}
+
+extension Files.Failure {
+    /// The failure of a file that the configuration names.
+    fileprivate init(_ failure: System.Failure) {
+        switch failure {
+        case .notAFile, .mayWait: self.init("Not a regular file", remedy: "name one")
+        case .tooLarge: self.init("\(failure)", remedy: "make it smaller, or name another")
+        case .call:
+            self.init(
+                "\(failure)",
+                remedy: failure.isForbidden
+                    ? "let the proxy's user read it"
+                    : failure.isMissing ? "create it, or correct the path" : "correct the path")
         }
     }
 }

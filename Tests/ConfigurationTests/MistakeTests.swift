@@ -778,7 +778,7 @@ private let noPath =
         let (right, wrong) = (
             Files { _ in .success(Array("0123456789abcdef\n".utf8)) }, Files { _ in .success(Array(content.utf8)) }
         )
-        let none = Files { _ in .failure(Files.Failure("No such file or directory")) }
+        let none = Files { _ in .failure(Files.Failure("No such file or directory", remedy: "create it")) }
         func found(_ files: Files) -> [String] {
             switch Configuration.load(text: text, path: "f", files: files) {
             case .success: []
@@ -786,10 +786,10 @@ private let noPath =
             }
         }
         #expect(found(right).isEmpty)
-        #expect(found(wrong) == ["f:1:9: `token-file: /t`: \(reason)"])
+        #expect(found(wrong) == ["f:1:21: `token-file: /t`: \(reason)"])
         #expect(
             found(none) == [
-                "f:1:9: `token-file: /t` cannot be read: No such file or directory; correct the path, or let the proxy's user read the file"
+                "f:1:21: `token-file: /t` cannot be read: No such file or directory; create it"
             ])
     }
 }
@@ -801,6 +801,7 @@ private let noPath =
             "f:1:9: nobody may connect to 127.0.0.1:80: `proxy-protocol` is for the addresses in `clients.trusted-proxies`, which is empty; name the load balancers there"
         ),
         ("listen: [{proxy-protocol: false}]", "f:1:10: a listener needs `address`; add it"),
+        ("listen: [{proxy-protocol: true}]", "f:1:10: a listener needs `address`; add it"),
         (
             "listen: [{address: '127.0.0.1:80', proxy-protocol: 2}]",
             "f:1:52: `proxy-protocol: 2`: not understood; give `true` or `false`"
