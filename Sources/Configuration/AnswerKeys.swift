@@ -148,8 +148,9 @@ extension ScalarSyntax where Value == Template {
             "a URL such as `https://www.example.com${target}`, or a path such as `/new/`",
             allowing: Template.Variable.ofRequests)
         return ScalarSyntax(syntax.form, write: syntax.write) { text in
-            syntax.parse(text).then { parsed in reason(againstTarget: text).map { Parsed.refused($0) } ?? .value(parsed)
-            }
+            if text.isEmpty { return .refused("empty; give \(syntax.form)") }
+            return syntax.parse(text)
+                .then { parsed in reason(againstTarget: text).map { Parsed.refused($0) } ?? .value(parsed) }
         }
     }
 

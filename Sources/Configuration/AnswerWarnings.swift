@@ -39,7 +39,7 @@ extension Reader {
         }
     }
 
-    /// `${host}` should stand for a host that is served, not for what any client writes.
+    /// A `${host}` should stand for a host that is served. Otherwise a client chooses it.
     mutating func checkHostVariable(of route: RouteSettings, under settings: Settings, in node: Node) {
         guard route.host == nil, settings.proxy.hosts.isEmpty else { return }
         if route.redirect?.target?.uses(.host) == true, let to = node["redirect"]?["to"] {
@@ -118,7 +118,7 @@ extension RouteSettings {
         } else if rest.isEmpty || rest.hasPrefix("${target}") || rest.hasPrefix("${path}") {
             place.path = String(path)
         } else {
-            // The path goes on with what is not known.
+            // A value that is not known continues the path.
             place.path = String(path[...(path.lastIndex(of: "/") ?? path.startIndex)])
         }
         if place.path.isEmpty {

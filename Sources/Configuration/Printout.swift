@@ -1,3 +1,4 @@
+import Routing
 import YAML
 
 /// Where the value of a key comes from.
@@ -46,8 +47,8 @@ extension Configuration {
         return document.root?.places ?? [:]
     }
 
-    /// The lines of a file that gives `settings`: every key, and behind it where its value comes from. Passwords are
-    /// masked.
+    /// The lines of a file that gives `settings`: every key that has an effect, and behind it where its value comes
+    /// from. Passwords are masked.
     package static func printout(_ settings: Settings, from sources: Sources) -> [String] {
         let lines = DefaultFile.lines(of: KeyTable.all, in: settings).filter { line in
             let content = line.drop { $0 == " " }
@@ -56,12 +57,45 @@ extension Configuration {
         // The keys of each line, the outermost first: a line may have a whole map.
         let keys = Dictionary(grouping: places(in: lines.joined(separator: "\n")), by: \.value.key.line)
             .compactMapValues { $0.min { $0.value.key < $1.value.key }?.key }
-        return lines.enumerated().map { index, line in
-            let shown = Spelling.masked(line)
-            guard let key = keys[index + 1], !line.hasSuffix(":") else { return shown }
+        return lines.enumerated().compactMap { index, line in
+            guard var key = keys[index + 1] else { return Spelling.masked(line) }
+            if settings.ignores(key) { return nil }
+            var shown = Spelling.masked(line)
+            if line.hasSuffix(": default"), let inherited = inherited(by: key, in: settings) {
+                key = inherited.key
+                shown = line.dropLast("default".count) + inherited.value
+            }
+            if line.hasSuffix(":") { return shown }
             let padding = String(repeating: " ", count: max(1, 44 - shown.count))
             return "\(shown)\(padding)# \(sources.place(ofKey: key) ?? "default")"
         }
+    }
+
+    /// The key whose value a route has that does not set its own, and this value.
+    private static func inherited(by key: String, in settings: Settings) -> (key: String, value: String)? {
+        let name = key.split(separator: ".").last.map(String.init) ?? key
+        let path =
+            switch name {
+            case "cache": "caching.enabled"
+            case "coalesce": "coalescing.enabled"
+            case "share-across-cookies": "coalescing.\(name)"
+            default: "caching.\(name)"
+            }
+        let names = path.split(separator: ".")
+        let group = KeyTable.all.first { $0.name == names[0] }
+        guard let value = group?.children.first(where: { $0.name == names[1] })?.write(settings), value.count == 1
+        else { return nil }
+        return (path, value[0])
+    }
+}
+
+extension Settings {
+    /// Whether a key of a route has no effect, since the route answers itself.
+    fileprivate func ignores(_ key: String) -> Bool {
+        guard let match = key.firstMatch(of: #/^routes\[(\d+)\]\.([^.\[]+)/#), let route = Int(match.1),
+            proxy.routes.indices.contains(route)
+        else { return false }
+        return proxy.routes[route].isAnsweredHere && !RouteKeys.ofOwnAnswers.contains(String(match.2))
     }
 }
 

@@ -102,8 +102,8 @@ enum RouteKeys {
             "rate-limit", \.rateLimit, .map("`rate-limit`", from: RateLimitSettings(), rateLimit, or: "none"),
             """
             How many requests of one client the route serves, hits included; further ones get 429 with Retry-After. \
-            {rate: 20/s, burst: 40}: 20 a second (/s, /m or /h), and 40 at once (default: as many as the rate \
-            names). An IPv6 client is counted by its /64. {rate: 20/s, key: {header: x-api-key}} counts the values \
+            {rate: 20/s, burst: 40}: 20 a second (/s, /m or /h), and 40 at once; without burst as many at once as the \
+            rate names, here 20. An IPv6 client is counted by its /64. {rate: 20/s, key: {header: x-api-key}} counts the values \
             of a request field instead; a request without it is not limited.
             """),
         Key(
@@ -125,7 +125,7 @@ enum RouteKeys {
             fields that do not describe the content stay. At most 1 MiB each; a reload reads them again.
             """),
         Key(
-            "rewrite-location", \.rewritesLocation, .flag,
+            "rewrite-location", \.rewritesLocation, .onOrOff,
             """
             Replace the scheme and host of Location and Content-Location by those that the client asked for, where they \
             name a server of the upstream or its `host`.
@@ -216,10 +216,10 @@ enum RouteKeys {
         "    store-post-answers: true            # default: false; for later GETs (see above)",
         "    allow: [10.0.0.0/8]                 # default: [], which is everybody",
         "    deny: [10.1.0.0/16]                 # default: []",
-        "    rate-limit: {rate: 20/s, burst: 40} # default: none; also key: {header: x-api-key}",
+        "    rate-limit: {rate: 20/s, burst: 40} # default: none; burst: as rate, here 20; also key: {header: x-api-key}",
         "    tags: [cache-tag, x-my-tags]        # default: [cache-tag, surrogate-key, xkey, x-magento-tags]",
         "    error-pages: {502: /etc/coalesced/502.html} # default: {}",
-        "    rewrite-location: true              # default: false",
+        "    rewrite-location: on                # default: off",
         "    key:",
         "      query: {drop: [gclid, utm_*]}     # default: all; also none, {keep: [page]}",
         "      sort-query: true                  # default: false",

@@ -102,6 +102,11 @@ extension ScalarSyntax where Value == Bool {
             }
         }
     }
+
+    /// A flag that is written with the other two words.
+    static var onOrOff: Self {
+        ScalarSyntax("`on` or `off`", words: ["on", "off"], write: { $0 ? "on" : "off" }, parse: flag.parse)
+    }
 }
 
 extension ScalarSyntax where Value == UInt32 {

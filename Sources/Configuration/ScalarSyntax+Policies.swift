@@ -23,7 +23,7 @@ extension ScalarSyntax where Value == ByteSlice {
             return "it is for one connection only, so no stored response has it; \(remedy)"
         case _ where String(name).hasPrefix("proxy-"):
             return "it is for one connection only, so no stored response has it; \(remedy)"
-        // What an origin may as well purge by.
+        // An operator may purge by the values of these.
         case .other, .contentType, .contentLanguage, .server: return nil
         default: return "its values are no tags; \(remedy)"
         }

@@ -281,50 +281,43 @@ extension ValueSyntax<StatusLifetimes> {
     /// One lifetime for all responses that state none, or lifetimes by status: `{200: 10m, 404: 1m, other: 0s}`.
     static var lifetimes: Self {
         byStatus(
+            or: duration.mapped(to: { StatusLifetimes(other: $0) }, from: { $0.other ?? .zero }),
             example: "{200: 10m, 404: 1m, other: 0s}", unnamed: .zero, refusal: refusalOfDefault,
             write: { text(of: $0, other: $0.other ?? .zero) })
     }
 
     /// One lifetime for all responses in place of their own, or lifetimes by status: `{200: 10m, 500: 1s}`; or `none`.
     static var fixedLifetimes: Self {
-        let syntax = byStatus(
-            example: "{200: 10m, 500: 1s}; or none", unnamed: nil, refusal: refusalOfReplacement,
+        byStatus(
+            or: ScalarSyntax<Duration?>.optional(duration, "none")
+                .mapped(to: { $0.map { StatusLifetimes(other: $0) } ?? StatusLifetimes() }, from: \.other),
+            example: "{200: 10m, 500: 1s}", unnamed: nil, refusal: refusalOfReplacement,
             write: { $0.isEmpty ? "none" : text(of: $0, other: $0.other) })
-        return ValueSyntax(
-            range: syntax.range, write: syntax.write,
-            parse: { text throws(ValueMistake) in
-                if text == "none" { return StatusLifetimes() }
-                return StatusLifetimes(other: try duration.value(of: text))
-            }
-        ) { node, name, reader in
-            if node.string == "none" { return StatusLifetimes() }
-            return syntax.read(node, name, &reader)
-        }
     }
 
     /// - Parameters:
+    ///   - single: the syntax of one value for all statuses.
     ///   - unnamed: the lifetime of other statuses where a map has none for them.
     ///   - refusal: why a status may not be named, and what to do; `nil` for one that may.
     private static func byStatus(
-        example: String, unnamed: Duration?, refusal: @escaping @Sendable (Status) -> String?,
+        or single: ScalarSyntax<StatusLifetimes>, example: String, unnamed: Duration?,
+        refusal: @escaping @Sendable (Status) -> String?,
         write: @escaping @Sendable (StatusLifetimes) -> String
     ) -> Self {
         let others = "other"
-        let single = ValueSyntax<Duration>(duration)
+        let (all, one) = (ValueSyntax<StatusLifetimes>(single), ValueSyntax<Duration>(duration))
         return ValueSyntax(
-            range: duration.range.map { "\($0); also by status, as \(example)" },
-            write: { [write($0)] },
-            parse: { text throws(ValueMistake) in StatusLifetimes(other: try duration.value(of: text)) }
+            range: single.range.map { "\($0); also by status, as \(example)" },
+            write: { [write($0)] }, parse: all.parse
         ) { node, name, reader in
-            guard case .mapping(let mapping) = node else {
-                return single.read(node, name, &reader).map { StatusLifetimes(other: $0) }
-            }
+            guard case .mapping(let mapping) = node else { return all.read(node, name, &reader) }
             var lifetimes = StatusLifetimes(other: unnamed)
             if mapping.pairs.isEmpty {
-                reader.note(node.position, "`\(name)` is empty; give a duration, or one for a status")
+                let words = single.words.map { " `\($0)`," }.joined()
+                reader.note(node.position, "`\(name)` is empty; give a duration,\(words) or one for a status")
             }
             for entry in reader.entries(of: mapping) {
-                let duration = single.read(entry.value, entry.name, &reader) ?? .zero
+                let duration = one.read(entry.value, entry.name, &reader) ?? .zero
                 if entry.name == others {
                     lifetimes.other = duration
                 } else if let status = status(entry.name, of: name, at: entry.position, refusal, &reader) {

@@ -82,6 +82,9 @@ import Testing
         Faulty(
             "routes: [{redirect: https://a.example}]\n",
             "f:1:21: `redirect` is `{to: …, status: …}` or `none`, not a single value"),
+        Faulty(
+            "routes: [{redirect: {to: ''}}]\n",
+            "f:1:26: `to: `: empty; give a URL such as `https://www.example.com${target}`, or a path such as `/new/`"),
         Faulty("routes: [{redirect: {status: 301}}]\n", "f:1:21: `redirect` needs `to`; add it"),
         Faulty(
             "routes: [{redirect: {to: /a, code: 301}}]\n",
@@ -192,7 +195,7 @@ import Testing
             "f:1:52: `502` is already given on line 1; remove one of them"),
         Faulty(
             "routes: [{upstream: origin, rewrite-location: maybe}]\n",
-            "f:1:47: `rewrite-location: maybe`: not understood; give `true` or `false`"),
+            "f:1:47: `rewrite-location: maybe`: not understood; give `on` or `off`"),
         Faulty(
             "routes: [{upstream: origin, scheme: htps}]\n",
             "f:1:37: `scheme: htps`: not understood; did you mean `https`?"),

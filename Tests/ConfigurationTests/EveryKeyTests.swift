@@ -135,7 +135,7 @@ import Upstream
             response-headers: {add: {x-i: "${target}"}}
             tags: [x-my-tags]
             error-pages: {502: /e/502.html, 404: /e/404.html}
-            rewrite-location: true
+            rewrite-location: on
             key:
               query: none
               sort-query: true

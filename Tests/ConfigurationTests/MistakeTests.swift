@@ -475,7 +475,6 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     }
 
     @Test(arguments: [
-        Faulty("caching: {ttl: {}}\n", "f:1:16: `ttl` is empty; give a duration, or one for a status"),
         Faulty(
             "caching: {ttl: 10}\n",
             "f:1:16: `ttl: 10`: the unit is missing; give a duration such as `500ms`, `30s` or `5m` (0s to 365d)"),
@@ -845,5 +844,27 @@ private let noPath =
     ])
     func `is one line with its place and a remedy`(_ faulty: Faulty) {
         #expect(faulty.found == faulty.mistakes)
+    }
+}
+
+@Suite struct `A mistake in a lifetime that replaces others` {
+    private static let form = "a duration such as `500ms`, `30s` or `5m`, or `none`"
+
+    @Test(arguments: [
+        Faulty("caching: {ttl: long}\n", "f:1:16: `ttl: long`: not understood; give \(form) (0s to 365d, or none)"),
+        Faulty("caching: {ttl: nonne}\n", "f:1:16: `ttl: nonne`: not understood; did you mean `none`?"),
+        Faulty("caching: {ttl: 400d}\n", "f:1:16: `ttl: 400d`: out of range; give \(form) (0s to 365d, or none)"),
+        Faulty("caching: {ttl: [5m]}\n", "f:1:16: `ttl` is \(form), not a list"),
+        Faulty("caching: {ttl: }\n", "f:1:16: `ttl` is \(form), not nothing"),
+        Faulty("caching: {ttl: {}}\n", "f:1:16: `ttl` is empty; give a duration, `none`, or one for a status"),
+    ])
+    func `names all that it may be`(faulty: Faulty) {
+        #expect(faulty.found == faulty.mistakes)
+    }
+
+    @Test func `none and a duration are read`() throws {
+        for text in ["caching: {ttl: none}", "caching: {ttl: 5m}", "caching: {ttl: {500: 1s}}"] {
+            #expect(Faulty(text).found == [])
+        }
     }
 }

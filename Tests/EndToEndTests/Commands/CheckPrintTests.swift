@@ -26,12 +26,17 @@ import Testing
           - path: /a
             upstream: app
             key: {query: {drop: [utm_*]}}
+          - {path: /b, redirect: {to: /c}}
+        caching: {ttl: {200: 10m}}
         """
 
     @Test func `each setting is printed with the place that it comes from`() throws {
         let run = try run(
             ["check", "--print", "--config", "@/f", "--memory", "2GiB", "--upstream", "unix:/run/app"],
-            ["COALESCED_DRAIN_TIMEOUT=6s", "COALESCED_CLIENTS_HEAD_TIMEOUT=4s", "COALESCED_STORAGE_MEMORY=1GiB"],
+            [
+                "COALESCED_COALESCING_SHARE_ACROSS_COOKIES=on", "COALESCED_CACHING_STRIP_COOKIES=_ga",
+                "COALESCED_DRAIN_TIMEOUT=6s", "COALESCED_CLIENTS_HEAD_TIMEOUT=4s", "COALESCED_STORAGE_MEMORY=1GiB",
+            ],
             file: Self.file)
         #expect(run.exit == .code(0) && run.errors.isEmpty, "\(run)")
         for (setting, place) in [
@@ -42,16 +47,27 @@ import Testing
             ("    servers: [unix:/run/app]", "--upstream"), ("    max-failures: 9", "@/f:8:5"),
             ("    resolve-ttl: 30s", "default"), ("  - host: any", "default"), ("    path: /a", "@/f:10:5"),
             ("      query: {drop: [utm_*]}", "@/f:12:11"), ("      sort-query: false", "default"),
+            ("    ttl: {200: 10m}", "@/f:14:11"), ("    cache: true", "default"),
+            ("    rewrite-location: off", "default"),
+            ("    max-ttl: 365d", "default"),
+            ("    share-across-cookies: true", "COALESCED_COALESCING_SHARE_ACROSS_COOKIES"),
+            ("    strip-cookies: [_ga]", "COALESCED_CACHING_STRIP_COOKIES"),
         ] {
             let lines = run.output.split(separator: "\n").filter { $0.hasPrefix("\(setting) ") }
             #expect(lines.contains { $0.hasSuffix(" # \(place)") }, "\(setting): \(lines)")
         }
+        // A route with an answer of its own has only keys that have an effect.
+        #expect(
+            run.output.matches(of: #/\n    cache: /#).count == 1 && run.output.matches(of: #/\n    key:/#).count == 1)
+        #expect(!run.output.contains(": default"))
         // It is a file with the same settings.
         let again = try self.run(["check", "--print", "@/f"], file: run.output)
         func values(_ text: String) -> [String] {
             text.split(separator: "\n").map { line in String(line.prefix { $0 != "#" }).trimmed }
         }
-        #expect(again.exit == .code(0) && values(again.output) == values(run.output), "\(again.errors)")
+        #expect(
+            again.exit == .code(0) && again.errors.isEmpty && values(again.output) == values(run.output),
+            "\(again.errors)")
     }
 
     @Test func `a wrong variable is one line with its name and the remedy`() throws {
