@@ -11,22 +11,10 @@ package enum Configuration {
         text: String, path: String, variables: Variables = Variables(), overriddenBy flags: Overrides = Overrides(),
         files: Files? = nil
     ) -> Result<Settings, Mistakes> {
-        if let message = encodingMistake(in: text) {
-            return .failure(
-                Mistakes(all: [Mistake(path: path, position: Position(line: 1, column: 1), message: message)]))
-        }
-        let text = withoutMark(text)
-        // The program that should have written the file failed, such as `<(envsubst <template)` without a template.
-        guard text.contains(where: { !$0.isWhitespace }) else {
-            let message = "the file is empty; if you want all defaults, put a comment in it"
-            return .failure(
-                Mistakes(all: [Mistake(path: path, position: Position(line: 1, column: 1), message: message)]))
-        }
         let document: Document
-        switch Document.parse(text) {
+        switch self.document(of: text, path: path) {
         case .success(let parsed): document = parsed
-        case .failure(let error):
-            return .failure(Mistakes(all: [Mistake(path: path, position: error.position, message: error.message)]))
+        case .failure(let mistakes): return .failure(mistakes)
         }
         var reader = Reader(document)
         var settings = Settings()
@@ -61,6 +49,20 @@ package enum Configuration {
         return .success(settings)
     }
 
+    /// The document of `text`, or why it is none.
+    static func document(of text: String, path: String) -> Result<Document, Mistakes> {
+        func failure(_ message: String, at position: Position = Position(line: 1, column: 1)) -> Mistakes {
+            Mistakes(all: [Mistake(path: path, position: position, message: message)])
+        }
+        if let message = encodingMistake(in: text) { return .failure(failure(message)) }
+        let text = withoutMark(text)
+        // The program that should have written the file failed, such as `<(envsubst <template)` without a template.
+        guard text.contains(where: { !$0.isWhitespace }) else {
+            return .failure(failure("the file is empty; if you want all defaults, put a comment in it"))
+        }
+        return Document.parse(text).mapError { failure($0.message, at: $0.position) }
+    }
+
     /// The settings without a file.
     package static func withoutFile(
         variables: Variables, overriddenBy flags: Overrides, files: Files? = nil
@@ -77,7 +79,7 @@ package enum Configuration {
     }
 
     /// The notes as mistakes, in the order of the file.
-    private static func mistakes(_ notes: [Reader.Note], in path: String) -> [Mistake] {
+    static func mistakes(_ notes: [Reader.Note], in path: String) -> [Mistake] {
         notes.sorted { $0.position < $1.position }
             .map { Mistake(path: path, position: $0.position, message: $0.message) }
     }

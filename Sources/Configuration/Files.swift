@@ -11,7 +11,7 @@ package struct Files: Sendable {
     /// The bytes of the file at a path, or why they cannot be had.
     package let contents: @Sendable (String) -> Result<[UInt8], Failure>
 
-    /// Why a file cannot be read, and what to do.
+    /// The reason why a file cannot be read, and the remedy.
     package struct Failure: Error {
         let (reason, remedy): (String, String)
         /// - Parameters:
@@ -38,20 +38,22 @@ extension ScalarSyntax where Value == NamedFile {
 extension Settings {
     /// Reads the files that these settings name into them.
     /// - Parameter files: `nil`: no file is read.
-    /// - Returns: what is wrong, by the path of the key that names the file.
+    /// - Returns: the mistakes, each with the path of the key that names the file.
     mutating func read(_ files: Files?) -> [(key: String, message: String)] {
         guard let files else { return [] }
         var mistakes: [(key: String, message: String)] = []
-        if var token = admin.tokenFile {
-            let mistake =
-                files.read(&token, called: "token-file")
-                ?? AdminToken.mistake(in: token.content).map {
-                    "`token-file: \(Spelling.shown(token.path))`: \($0)"
-                }
-            if let mistake { mistakes.append(("admin.token-file", mistake)) }
-            admin.tokenFile = token
-        }
+        if let mistake = readToken(files) { mistakes.append(("admin.token-file", mistake)) }
         return mistakes + readPages(files)
+    }
+
+    /// - Returns: the mistake in the token's file, if one is named.
+    mutating func readToken(_ files: Files) -> String? {
+        guard var token = admin.tokenFile else { return nil }
+        let mistake =
+            files.read(&token, called: "token-file")
+            ?? AdminToken.mistake(in: token.content).map { "`token-file: \(Spelling.shown(token.path))`: \($0)" }
+        admin.tokenFile = token
+        return mistake
     }
 
     /// Reads the files that routes send. Many routes may name the same file, which is then read once.
@@ -81,7 +83,7 @@ extension Settings {
 }
 
 extension Files {
-    /// - Returns: what is wrong; `nil` if the file has been read.
+    /// - Returns: the mistake; `nil` if the file has been read.
     fileprivate func read(_ file: inout NamedFile, called name: String) -> String? {
         switch contents(file.path) {
         case .success(let bytes):

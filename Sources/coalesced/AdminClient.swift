@@ -36,6 +36,8 @@ struct AdminClient {
     let address: SocketAddress
     /// The token for `admin.token-file`; `nil` if none is known.
     var token: AdminToken?
+    /// The operator's next step if the listener does not accept this token.
+    var remedy: String
 
     /// Sends a request and waits for the response on a loop of its own. Uses HTTP/1.0, so that the end of the
     /// connection ends the response.

@@ -32,18 +32,23 @@ struct AdminOption: ParsableArguments {
         }
     }
 
-    /// - Parameter missing: the exit code if there is no admin listener.
-    func client(orElse missing: ExitCode = ExitStatus.configuration) throws -> AdminClient {
+    /// - Parameters:
+    ///   - missing: the exit code if there is no admin listener.
+    ///   - isAboutFile: whether the command is for the file, whose mistakes then say all.
+    func client(orElse missing: ExitCode = ExitStatus.configuration, isAboutFile: Bool = false) throws -> AdminClient {
         let source = ConfigurationSource(path: file.config)
         do throws(ConfigurationSource.Failure) {
-            let settings = try source.load().admin
-            if let address = admin ?? settings.address {
-                return AdminClient(address: address, token: settings.tokenFile.map { AdminToken($0.content) })
+            let access = try source.adminAccess()
+            if let address = admin ?? access.address {
+                return AdminClient(address: address, access, from: source.readPath)
             }
         } catch {
             // Without the file, the listener may still be one without a token.
-            if let admin { return AdminClient(address: admin) }
+            if let admin {
+                return AdminClient(address: admin, remedy: "admin.token-file is not known: \(error.lines[0])")
+            }
             let status = error.report()
+            if isAboutFile { throw status }
             System.writeError(
                 "so the address of the admin listener is not known: mend the file, or give the address with --admin\n")
             throw status
@@ -65,6 +70,11 @@ struct AdminOption: ParsableArguments {
 
     /// Reports a reply that the command has no use for, and returns the exit code.
     func refused(_ reply: AdminClient.Reply, by client: AdminClient) -> ExitCode {
+        if reply.status == 401 {
+            let how = client.token == nil ? "asks for a token" : "asks for another token"
+            System.writeError("coalesced at \(client.address) \(how) (401): \(client.remedy)\n")
+            return ExitStatus.unavailable
+        }
         System.writeError(
             "coalesced at \(client.address) answered \(reply.status): \(reply.body)\(reply.body.hasSuffix("\n") ? "" : "\n")"
         )
@@ -90,6 +100,21 @@ struct AdminOption: ParsableArguments {
             }
         }
         throw ExitStatus.unavailable
+    }
+}
+
+extension AdminClient {
+    /// - Parameter path: of the file that `access` was read from.
+    init(address: SocketAddress, _ access: AdminAccess, from path: String) {
+        let remedy =
+            if let mistake = access.tokenMistake {
+                "\(mistake)"
+            } else if let file = access.tokenPath {
+                "that in \(file), which admin.token-file in \(path) names, is not in use; if it has changed, SIGHUP puts it to use (`systemctl reload coalesced`); or give the proxy's own file with --config"
+            } else {
+                "set admin.token-file in \(path) as in the proxy's own file, or give that file with --config"
+            }
+        self.init(address: address, token: access.token, remedy: remedy)
     }
 }
 
@@ -126,9 +151,9 @@ struct Purge: ParsableCommand {
     func validate() throws {
         try Self.refuseUnknownOption(among: urls)
         if prefix, tag { throw ValidationError("Give either --prefix or --tag.") }
-        if tag, urls.isEmpty { throw ValidationError("--tag needs a tag; --all removes everything.") }
-        guard all == urls.isEmpty else { throw ValidationError("Give either URLs or --all.") }
-        if prefix, urls.isEmpty { throw ValidationError("--prefix needs a URL; --all removes everything.") }
+        if all, prefix || tag { throw ValidationError("Give either --all or \(tag ? "--tag" : "--prefix").") }
+        if all, !urls.isEmpty { throw ValidationError("Give either URLs or --all.") }
+        if !all, urls.isEmpty { throw ValidationError(whatIsMissing) }
         let what = tag ? "tags" : "URLs"
         guard urls.count <= AdminSettings.maxPurges else {
             throw ValidationError(
@@ -138,6 +163,12 @@ struct Purge: ParsableCommand {
         guard content.utf8.count <= AdminSettings.maxContent else {
             throw ValidationError("These \(what) are too long for one request: give fewer at a time.")
         }
+    }
+
+    private var whatIsMissing: String {
+        if tag { return "--tag needs a tag; --all removes everything." }
+        if prefix { return "--prefix needs a URL; --all removes everything." }
+        return "\(soft ? "--soft needs" : "Give") URLs, tags with --tag, or --all."
     }
 
     /// The content of the request.
@@ -175,8 +206,9 @@ struct Purge: ParsableCommand {
         try output(reply)
         guard !all, reply.hasPrefix("purged 0 ") || reply.hasPrefix("made 0 ") else { return }
         if tag {
+            let fetched = "one that was being fetched is not counted, and \(soft ? "will be stale" : "not stored")"
             return System.writeError(
-                "no stored response has the tag. Tags are compared byte by byte, with their case\n")
+                "no stored response had the tag (\(fetched)). Tags are compared byte by byte, with their case\n")
         }
         System.writeError(
             urls.contains { $0.contains("*") }
@@ -205,7 +237,7 @@ struct Reload: ParsableCommand {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "The proxy's process, whose command line says which file it reads and where its admin listener is. Where none answers, the process gets SIGHUP.",
+            "The proxy's process, whose command line says which file it reads and where its admin listener is. Where none answers, or it asks for a former token, the process gets SIGHUP.",
             valueName: "pid"),
         transform: Self.process(of:))
     var pid: Int32?
@@ -227,30 +259,34 @@ struct Reload: ParsableCommand {
     func run() throws {
         guard let pid else {
             // Not 78: the file has no mistake, and a signal would reach the proxy.
-            return try reload(by: admin.client(orElse: ExitStatus.unavailable))
+            return try reload(by: admin.client(orElse: ExitStatus.unavailable, isAboutFile: true))
         }
         let source = try Self.source(of: pid)
-        let settings: Settings
+        let access: AdminAccess
         do throws(ConfigurationSource.Failure) {
-            settings = try source.load()
+            access = AdminAccess(try source.load().admin)
         } catch {
             throw error.report()
         }
         do {
-            if let address = settings.admin.address { return try reload(by: AdminClient(address: address)) }
+            if let address = access.address {
+                return try reload(by: AdminClient(address: address, access, from: source.readPath), orSignalling: true)
+            }
         } catch let status as ExitCode where status == ExitStatus.unavailable {
         }
         System.send(SIGHUP, to: pid)
         System.writeError("process \(pid) got SIGHUP; its log has the outcome\n")
     }
 
-    private func reload(by client: AdminClient) throws {
+    /// - Parameter signalling: whether the process gets SIGHUP if the admin listener refuses the token.
+    private func reload(by client: AdminClient, orSignalling signalling: Bool = false) throws {
         let reply = try admin.ask(client, "POST", "/reload", patience: Self.patience)
         switch reply.status {
         case 200: try output(reply.body)
         case 422:
             System.writeError(reply.body)
             throw ExitStatus.configuration
+        case 401 where signalling: throw ExitStatus.unavailable
         default: throw admin.refused(reply, by: client)
         }
     }
@@ -260,7 +296,11 @@ struct Reload: ParsableCommand {
         let line = try? System.contents(of: "/proc/\(process)/cmdline", mayWait: false)
         // A zero byte follows each word.
         var words = line?.split(separator: "\0", omittingEmptySubsequences: false).dropLast().map(String.init) ?? []
-        let isOurs = words.first?.split(separator: "/").last == "coalesced"
+        // Another program may take the signal for its end. This one may have another name, such as coalesced-1.2.
+        let name = words.first?.split(separator: "/").last ?? ""
+        let isOurs =
+            name.wholeMatch(of: #/coalesced(-\d.*)?/#) != nil
+            || System.isSameFile("/proc/\(process)/exe", "/proc/self/exe")
         words = Array(words.dropFirst())
         if words.first == "serve" { words.removeFirst() }
         guard isOurs, let serve = try? Serve.parse(words) else {

@@ -84,6 +84,16 @@ struct ConfigurationSource {
             settings: settings, file: file, sources: Sources(file: file, variables: variables, flags: flags))
     }
 
+    /// The address and the token of the admin listener, for a command.
+    func adminAccess() throws(Failure) -> AdminAccess {
+        switch Configuration.adminAccess(
+            text: try text(mayWait: true), path: readPath, variables: variables, overriddenBy: flags, files: Self.files)
+        {
+        case .success(let access): return access
+        case .failure(let mistakes): throw .mistakes(mistakes)
+        }
+    }
+
     /// Reads regular files only: a reload does not wait for a pipe.
     private static let files = Files { path in
         do throws(System.Failure) {

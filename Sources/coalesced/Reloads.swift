@@ -103,7 +103,7 @@ final class Reloads {
         }
     }
 
-    /// - Returns: what the log was told.
+    /// - Returns: the lines that the log got.
     private func tell(_ reading: ConfigurationSource.Reading) -> [String] {
         let done =
             reading.file.map { "reloaded \($0.path)" }

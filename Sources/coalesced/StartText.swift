@@ -5,7 +5,7 @@ import Proxy
 import Routing
 import Storage
 
-/// What the log says about a start, and the numbers in it.
+/// The log's lines about a start, and the numbers in them.
 enum StartText {
     static func counted(_ number: Int, _ what: String) -> String {
         "\(number) \(what)\(number == 1 ? "" : "s")"

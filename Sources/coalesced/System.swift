@@ -86,6 +86,13 @@ enum System {
         }
     }
 
+    /// Whether two paths lead to one file.
+    static func isSameFile(_ path: String, _ other: String) -> Bool {
+        var (one, two) = (stat(), stat())
+        guard unsafe stat(path, &one) == 0, unsafe stat(other, &two) == 0 else { return false }
+        return one.st_dev == two.st_dev && one.st_ino == two.st_ino
+    }
+
     /// Opens `/dev/null` in the place of each closed standard descriptor. Otherwise the next opened descriptor, perhaps
     /// a socket, would get that number, and the output for standard error. `/dev/null` is opened in the wrong
     /// direction, so that a read from standard input, or a write to standard output or standard error, still fails.

@@ -157,7 +157,13 @@ import Testing
             ["reload", "--admin", "a"],
             "'a' is invalid for '--admin <addr:port|unix:path>': not the address of an admin"
         ),
-        (["purge"], "Give either URLs or --all.\n"),
+        (["purge"], "Give URLs, tags with --tag, or --all.\n"),
+        (["purge", "--soft"], "--soft needs URLs, tags with --tag, or --all.\n"),
+        (["purge", "--soft", "--tag"], "--tag needs a tag; --all removes everything.\n"),
+        (["purge", "--all", "--tag"], "Give either --all or --tag.\n"),
+        (["purge", "--all", "--tag", "a"], "Give either --all or --tag.\n"),
+        (["purge", "--all", "--prefix", "http://a/"], "Give either --all or --prefix.\n"),
+        (["purge", "--all", "http://a/"], "Give either URLs or --all.\n"),
         (
             ["--generate-completion-script", "x"],
             "Can't generate completion scripts for 'x'. Please use --generate-completion-script=<shell> with one of: zsh "
@@ -219,6 +225,33 @@ import Testing
                 lines.last
                     == "so the address of the admin listener is not known: mend the file, or give the address with --admin",
                 "\(run.errors)")
+        }
+    }
+
+    @Test func `a reload says only what is wrong with the file`() throws {
+        for (name, text) in [
+            ("broken.yaml", "workers: [\n"), ("wrong.yaml", "admin: {adress: off}\n"), ("missing.yaml", ""),
+        ] {
+            let files = text.isEmpty ? [:] : [name: text]
+            let run = try Program.run(["reload", "--config", "@/\(name)"], files: files)
+            #expect(run.exit == .code(78) && run.output.isEmpty, "\(run.everything)")
+            #expect(run.errors.contains(name) && run.errors.split(separator: "\n").count == 1, "\(run.errors)")
+        }
+    }
+
+    @Test func `a file that cannot be sent is reported with its own remedy`() throws {
+        let folder = try System.makeTemporaryFolder()
+        try System.write(String(repeating: "x", count: (1 << 20) + 1), to: "\(folder)/large")
+        for (path, reason) in [
+            ("", "Not a regular file; name one"), ("/large", "Larger than 1 MiB; make it smaller, or name another"),
+            ("/none", "No such file or directory; create it, or correct the path"),
+            ("/large/x", "Not a directory; correct the path"),
+        ] {
+            let file = "routes:\n  - {respond: {status: 200, file: \(folder)\(path)}}\n"
+            let run = try Program.run(["check", "@/f"], files: ["f": file])
+            #expect(run.exit == .code(78), "\(run.everything)")
+            #expect(run.errors.hasSuffix(" cannot be read: \(reason)\n"), "\(run.errors)")
+            #expect(run.errors.contains("/f:2:35: `file: "), "\(run.errors)")
         }
     }
 

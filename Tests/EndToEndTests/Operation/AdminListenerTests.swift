@@ -105,13 +105,61 @@ import Testing
             let file = ["--config", proxy.configurationPath]
             #expect(try proxy.command(["status"] + file).exit == .code(0))
             let without = try proxy.command("status")
-            #expect(without.exit == .code(69) && without.errors.contains("admin.token-file"))
+            #expect(
+                without.exit == .code(69)
+                    && without.errors.contains(" asks for a token (401): set admin.token-file in "))
+
+            // Whatever else is wrong in that file.
+            let settings = System.contents(of: proxy.configurationPath)
+            try System.write("wrkers: 1\n" + settings, to: proxy.configurationPath)
+            for words in [["status"], ["purge", "--all"], ["top", "--once"]] {
+                #expect(try proxy.command(words + file).exit == .code(0), "\(words)")
+            }
+            let refused = try proxy.command(["reload"] + file)
+            #expect(refused.exit == .code(78) && refused.errors.split(separator: "\n").count == 1, "\(refused.errors)")
+            #expect(refused.errors.hasPrefix("\(proxy.configurationPath):1:1: `wrkers` is not known"))
+            try System.write(settings, to: proxy.configurationPath)
 
             // A reload takes another token.
             try System.write("fedcba9876543210", to: "\(folder)/token")
-            #expect(try proxy.command(["reload"] + file).exit == .code(69), "its token is not the one in use yet")
-            proxy.signal(SIGHUP)
+            let early = try proxy.command(["reload"] + file)
+            #expect(early.exit == .code(69), "its token is not the one in use yet")
+            #expect(
+                early.errors.contains(" asks for another token (401): that in \(folder)/token, "), "\(early.errors)")
+            #expect(early.errors.contains("SIGHUP") && early.errors.split(separator: "\n").count == 1)
+            let signalled = try Program.run("reload", "--pid", "\(proxy.child)")
+            #expect(signalled.exit == .code(0), "\(signalled)")
+            #expect(signalled.errors == "process \(proxy.child) got SIGHUP; its log has the outcome\n")
             try eventually("the token is in use") { try proxy.command(["status"] + file).exit == .code(0) }
+            #expect(try Program.run("reload", "--pid", "\(proxy.child)").output.hasPrefix("reloaded "))
+
+            // The token's file is gone: the answer says which, and why.
+            System.remove("\(folder)/token")
+            let gone = try proxy.command(["status"] + file)
+            #expect(
+                gone.exit == .code(69) && gone.errors.contains("/token` cannot be read: No such file"), "\(gone.errors)"
+            )
+        }
+    }
+
+    @Test func `a purge of a tag that no stored response has also says what becomes of a fetch`() throws {
+        try scenario { origin, proxy in
+            for (words, outcome) in [(["--tag"], "not stored"), (["--soft", "--tag"], "will be stale")] {
+                let (gate, path, tag) = (Gate(), "/\(words.count)", "tag-\(words.count)")
+                origin.on(path) { _ in
+                    [.gate(gate), .answer(200, "Cache-Control: max-age=60", "Cache-Tag: \(tag)", body: "x")]
+                }
+                let client = proxy.crowd(1, get: path)
+                try eventually("it is being fetched") { origin.count(path) == 1 }
+                let purge = try proxy.command(["purge"] + words + [tag])
+                #expect(purge.exit == .code(0) && purge.output.contains(" 0 "), "\(purge)")
+                #expect(
+                    purge.errors
+                        == "no stored response had the tag (one that was being fetched is not counted, and \(outcome)). Tags are compared byte by byte, with their case\n"
+                )
+                gate.open()
+                #expect(client.finished()[0].status == 200)
+            }
         }
     }
 

@@ -188,6 +188,20 @@ import Testing
         try eventually("it has reloaded") { program.diagnostics.contains("info: reloaded ") }
     }
 
+    @Test(arguments: ["coalesced-1.2", "proxy"])
+    func `a process is known by what it runs, whatever its file is called`(_ name: String) throws {
+        let folder = try System.makeTemporaryFolder()
+        try System.write(Setting.file([], upstream: "http://127.0.0.1:9"), to: "\(folder)/f")
+        try System.link("\(folder)/\(name)", to: Program.path())
+        let program = try Program(
+            folder: folder, at: "\(folder)/\(name)",
+            ["serve", "--config", "\(folder)/f", "--listen", "127.0.0.1:0", "--admin", "unix:\(folder)/admin.sock"])
+        defer { program.stop() }
+        try program.waitUntilListening(1)
+        let run = try Program.run("reload", "--pid", "\(program.child)")
+        #expect(run.exit == .code(0) && run.output == "reloaded \(folder)/f\n", "\(run)")
+    }
+
     @Test func `no other process gets the signal`() throws {
         let run = try Program.run("reload", "--pid", "\(getpid())")
         #expect(run.exit == .code(69) && run.output.isEmpty, "\(run)")
