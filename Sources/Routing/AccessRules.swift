@@ -53,8 +53,11 @@ public final class AccessRules: Sendable {
         number = RunningHash.of(Array(place.utf8))
         policyLine =
             settings.rateLimit.map { limit in
-                let window = Self.seconds(limit.bucket.timeToFill)
-                return ByteSlice("RateLimit-Policy: \"requests\";q=\(limit.mostAtOnce);w=\(window)\r\n")
+                // The burst, and the time in which it comes back; the rate, if that time is no whole number of seconds.
+                let (requests, period) = (limit.rate.requests, limit.rate.period.rawValue)
+                let (time, rest) = (limit.mostAtOnce * period).quotientAndRemainder(dividingBy: requests)
+                let (quota, window) = rest == 0 ? (limit.mostAtOnce, time) : (requests, period)
+                return ByteSlice("RateLimit-Policy: \"requests\";q=\(quota);w=\(window)\r\n")
             } ?? .empty
     }
 

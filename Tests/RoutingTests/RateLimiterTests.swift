@@ -147,6 +147,22 @@ import Testing
         )
     }
 
+    @Test(arguments: [
+        (RequestRate(20, per: .second), 20, "q=20;w=1"), (RequestRate(20, per: .second), 40, "q=40;w=2"),
+        // Five in a second would be less than the rate.
+        (RequestRate(20, per: .second), 5, "q=20;w=1"), (RequestRate(20, per: .second), 30, "q=20;w=1"),
+        (RequestRate(100, per: .minute), 1, "q=100;w=60"), (RequestRate(100, per: .minute), 10, "q=10;w=6"),
+        (RequestRate(3, per: .second), 3, "q=3;w=1"), (RequestRate(1, per: .hour), 1, "q=1;w=3600"),
+    ])
+    func `the policy in a refusal promises the rate`(_ rate: RequestRate, _ burst: Int, _ policy: String) throws {
+        var settings = Self.limited
+        settings.rateLimit?.rate = rate
+        settings.rateLimit?.burst = burst
+        let rules = try #require(AccessRules(settings))
+        let lines = String(rules.lines(ofRefusalFor: 1))
+        #expect(lines.contains("RateLimit-Policy: \"requests\";\(policy)\r\n"), "\(lines)")
+    }
+
     private static let hash = KeyedHash(k0: 3, k1: 4)
     private static let noFields = HeadBlock(lines: ByteSlice(""))
     private static var limited: RouteSettings {
