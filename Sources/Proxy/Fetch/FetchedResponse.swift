@@ -229,7 +229,9 @@ extension Provenance {
         switch fetched.source {
         case .origin:
             verdict = wasPassed ? .pass : .miss
-            if facts.lifetimeSource != .none { timeToLive = facts.timeToLive(at: now) }
+            // The operator's lifetime is none of a response that it does not make storable.
+            let isLifetimeUsed = facts.lifetimeSource != .configured || isStored
+            if facts.lifetimeSource != .none, isLifetimeUsed { timeToLive = facts.timeToLive(at: now) }
             if case .nobody(let reason) = fetched.sharing, !isPassedAnyway(fetched) {
                 detail = reason.name
             } else {

@@ -54,6 +54,8 @@ import Testing
             origin.on("/x") { [.answer(200, field, body: "\($0.number)")] }
             let texts = try Self.texts(of: "/x", from: proxy)
             #expect(texts == ["1", "2"])
+            let status = try proxy.get("/x").cacheStatus
+            #expect(status.contains("; detail=") && !status.contains("ttl="), "\(status)")
         }
     }
 
