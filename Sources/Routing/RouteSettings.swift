@@ -65,9 +65,9 @@ package struct RouteSettings: Sendable, Equatable {
     package var rateLimit: RateLimitSettings?
     /// Whether there are access rules.
     var hasAccessRules: Bool { !allow.isEmpty || !deny.isEmpty || rateLimit != nil }
-    /// What changes in the fields of requests to the upstream, after `ProxySettings.requestFields`.
+    /// The changes in the fields of requests to the upstream, after `ProxySettings.requestFields`.
     package var requestFields = FieldChanges()
-    /// What changes in the fields of responses, after `ProxySettings.responseFields`.
+    /// The changes in the fields of responses, after `ProxySettings.responseFields`.
     package var responseFields = FieldChanges()
     /// The response fields that name tags, in lower case, beside `Cache-Groups`.
     package var tagFields = TagFields.usual.names

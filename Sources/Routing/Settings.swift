@@ -28,7 +28,7 @@ package struct ProxySettings: Sendable, Equatable {
     package var drainTimeout: Duration = .seconds(30)
     package var clients = ClientSettings()
     package var forwarding = ForwardingSettings()
-    /// What changes in the fields of requests to upstreams, and of responses to clients, on all routes.
+    /// The changes in the fields of requests to upstreams, and of responses to clients, on all routes.
     package var requestFields = FieldChanges()
     package var responseFields = FieldChanges()
     package var coalescing = CoalescingSettings()
