@@ -15,8 +15,11 @@ final class Program: Peer, Sendable {
 
     /// The first public listener.
     var endpoint: Endpoint { state.withLock { $0.endpoint } }
-    /// The scenario means it to end.
-    var isExpectedToEnd: Bool { state.withLock { $0.isExpectedToEnd } }
+    /// The scenario means it to end, or another program has taken its place: then it ends by itself, without a failure,
+    /// once its clients have gone.
+    func mayHaveEnded(with exit: Spawn.Exit) -> Bool {
+        state.withLock { $0.isExpectedToEnd } || (!successors.isEmpty && exit == .code(0))
+    }
 
     /// Starts the program and waits for nothing.
     /// - Parameters:

@@ -25,7 +25,7 @@ func scenario(
         if !said.isEmpty { Issue.record("the program said:\n\(said.suffix(4000))", sourceLocation: sourceLocation) }
         throw error
     }
-    if !proxy.isExpectedToEnd, let exit = proxy.exit() {
+    if let exit = proxy.exit(), !proxy.mayHaveEnded(with: exit) {
         Issue.record(
             "the program ended with \(exit):\n\(proxy.diagnostics.suffix(4000))", sourceLocation: sourceLocation)
     }
