@@ -34,13 +34,6 @@ import Testing
         try body(Listening(origin: origin, proxy: proxy))
     }
 
-    /// A port at which nobody listens.
-    private func freePort() throws -> UInt16 {
-        let socket = try Socket.listen()
-        Socket.close(socket.descriptor)
-        return socket.port
-    }
-
     private func refuses(_ place: Address) -> Bool {
         guard let client = try? place.connect() else { return true }
         client.close()
@@ -51,7 +44,7 @@ import Testing
         try listening { here in
             let (origin, proxy) = (here.origin, here.proxy)
             let clients = Passersby(50, at: proxy, get: "/x", expecting: "x")
-            let port = try freePort()
+            let port = try Socket.freePort()
             let (added, path) = (Address(endpoint: .tcp(port)), "\(proxy.folder)/added")
             for round in 1...3 {
                 try eventually("some are served", within: .seconds(60)) {
@@ -89,7 +82,7 @@ import Testing
 
     @Test func `clients that wait in the queue of a listener that goes are served`() throws {
         try listening { here in
-            let (proxy, port) = (here.proxy, try freePort())
+            let (proxy, port) = (here.proxy, try Socket.freePort())
             let added = Address(endpoint: .tcp(port))
             try here.write("127.0.0.1:0, 127.0.0.1:\(port)", "workers: 2\n")
             #expect(try proxy.command("reload").exit == .code(0))
@@ -109,7 +102,7 @@ import Testing
         let taken = try Socket.listen()
         defer { Socket.close(taken.descriptor) }
         try listening { here in
-            let free = try freePort()
+            let free = try Socket.freePort()
             try here.write("127.0.0.1:0, 127.0.0.1:\(free), 127.0.0.1:\(taken.port)", "hosts: [elsewhere.example]\n")
             let run = try here.proxy.command("reload")
             #expect(run.exit == .code(78) && run.output.isEmpty)
@@ -127,7 +120,7 @@ import Testing
 
     @Test func `a listener may change from one address to all, at the same port`() throws {
         try listening { here in
-            let port = try freePort()
+            let port = try Socket.freePort()
             for address in ["127.0.0.1", "0.0.0.0", "127.0.0.1"] {
                 try here.write("127.0.0.1:0, \(address):\(port)", "workers: 2\n")
                 let run = try here.proxy.command("reload")

@@ -62,7 +62,7 @@ import Testing
         origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=600", body: "x")] }
         let folder = try System.makeTemporaryFolder()
         try System.write(Self.failingWorker, to: "\(folder)/preloaded.c")
-        let port = try freePort()
+        let port = try Socket.freePort()
         try System.write(text(origin, "127.0.0.1:\(port)", "workers: 2\n"), to: "\(folder)/coalesced.yaml")
         let compile =
             "$(command -v cc || command -v clang) -shared -fPIC -o \(folder)/preloaded.so \(folder)/preloaded.c"
@@ -74,13 +74,6 @@ import Testing
         defer { proxy.stop() }
         try proxy.waitUntilListening(1)
         try body(origin, proxy)
-    }
-
-    /// A port at which nobody listens.
-    private func freePort() throws -> UInt16 {
-        let socket = try Socket.listen()
-        Socket.close(socket.descriptor)
-        return socket.port
     }
 
     private static let noPreload = Comment("it runs before the sanitizer has begun")
@@ -108,7 +101,7 @@ import Testing
     @Test(.disabled(if: Program.isThreadSanitized, noPreload))
     func `if a worker cannot accept at an address that a reload adds, the reload changes nothing`() throws {
         try withFailingWorker { origin, proxy in
-            let (old, new) = (proxy.endpoint.port, try freePort())
+            let (old, new) = (proxy.endpoint.port, try Socket.freePort())
             let added = Address(endpoint: .tcp(new))
             let clients = Passersby(20, at: proxy, get: "/x", expecting: "x")
             try System.write("", to: "\(proxy.folder)/failing")
@@ -156,7 +149,7 @@ import Testing
     }
 
     @Test func `the admin listener may move from one address to all, at the same port`() throws {
-        let (port, admin) = (try freePort(), try freePort())
+        let (port, admin) = (try Socket.freePort(), try Socket.freePort())
         try withAddresses("127.0.0.1:\(port)", admin: "127.0.0.1:\(admin)") { origin, proxy in
             let clients = Passersby(10, at: Address(endpoint: .tcp(admin)), get: "/healthz", expecting: "ok\n")
             for address in ["0.0.0.0", "127.0.0.1", "0.0.0.0"] {
@@ -176,7 +169,7 @@ import Testing
     }
 
     @Test func `the admin listener and another may change places`() throws {
-        let (one, other) = (try freePort(), try freePort())
+        let (one, other) = (try Socket.freePort(), try Socket.freePort())
         try withAddresses("127.0.0.1:\(one)", admin: "127.0.0.1:\(other)") { origin, proxy in
             for (listen, admin) in [(other, one), (one, other), (other, one)] {
                 try System.write(
@@ -193,7 +186,7 @@ import Testing
     }
 
     @Test func `a second program at the same admin address is refused`() throws {
-        let (port, admin) = (try freePort(), try freePort())
+        let (port, admin) = (try Socket.freePort(), try Socket.freePort())
         try withAddresses("127.0.0.1:\(port)", admin: "127.0.0.1:\(admin)") { origin, _ in
             let second = try Program(
                 folder: System.makeTemporaryFolder(),
@@ -234,7 +227,7 @@ import Testing
         try withAddresses("127.0.0.1:0", admin: "127.0.0.1:0") { origin, proxy in
             var process = proxy.child
             for round in 1...(4 * Self.rounds) {
-                let ports = try (0..<3).map { _ in try freePort() }
+                let ports = try (0..<3).map { _ in try Socket.freePort() }
                 try System.write(
                     text(
                         origin, (["127.0.0.1:0"] + ports.map { "127.0.0.1:\($0)" }).joined(separator: ", "),

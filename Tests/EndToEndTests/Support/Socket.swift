@@ -1,4 +1,5 @@
 import Glibc
+import Synchronization
 
 /// Where something listens.
 enum Endpoint: Sendable, Hashable {
@@ -45,6 +46,21 @@ enum Socket {
         }
         return descriptor
     }
+
+    /// A port at which nothing listens, and which the kernel gives to no connection: below its usual range for those.
+    /// Each call returns another one, since some scenarios run side by side.
+    static func freePort() throws -> UInt16 {
+        for _ in 0..<1000 {
+            // Another run of these tests on this machine begins elsewhere.
+            let number = given.wrappingAdd(1, ordering: .relaxed).newValue
+            let port = UInt16(12_000 + (Int(getpid()) * 97 + number) % 20_000)
+            guard let bound = try? listen(port: port) else { continue }
+            close(bound.descriptor)
+            return port
+        }
+        throw System.Failure(call: "listen", code: EADDRINUSE)
+    }
+    private static let given = Atomic(0)
 
     /// A port that nobody else gets and that refuses connections: bound, never listening.
     static func bind(port: UInt16 = 0, last: UInt8 = 1) throws -> (descriptor: Int32, port: UInt16) {
