@@ -39,10 +39,9 @@ class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
     private var ownConnections: BoundConnections?
     /// When the response's first byte was sent (nanoseconds of the loop's clock); 0 before.
     final var firstByteSent: Int64 = 0
-    /// Whether the connection persists after the current request.
+    /// Whether the connection persists after the current request. Settled when the head of the response is written: a
+    /// client that was not told `Connection: close` may have sent its next request already.
     final var keepsAlive = true
-
-    final var persists: Bool { keepsAlive && clients.keepsConnections }
 
     /// Begins the transaction that answers the current request.
     final func answer(_ request: consuming ClientRequest) {
@@ -112,7 +111,7 @@ class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
     /// Returns to `reading` once the response is sent and the request's content is read.
     final func finishIfDone() {
         guard phase == .serving, transaction == nil, delivery == nil else { return }
-        guard persists, !receivesContent else { return linger() }
+        guard keepsAlive, !receivesContent else { return linger() }
         enter(.reading)
         requestBegan = 0
         due(.request, clients.timeouts.idle)
@@ -149,7 +148,7 @@ class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
     final func settlePersistence() -> Bool {
         // Unread content may never arrive (RFC 9110 §10.1.1), and a client that has shut its sending side sends no
         // further request. In both cases the connection closes, and the response says `Connection: close`.
-        keepsAlive = persists && !receivesContent && !(hasEnded && isEmpty)
+        keepsAlive = keepsAlive && clients.keepsConnections && !receivesContent && !(hasEnded && isEmpty)
         return keepsAlive
     }
 

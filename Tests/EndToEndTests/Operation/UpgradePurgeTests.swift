@@ -20,7 +20,14 @@ import Testing
     private func withPage(_ settings: Setting..., body: (Page, Program) throws -> Void) throws {
         try scenario(settings: settings) { origin, proxy in
             let page = Page()
-            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=600", body: "\(page.current)")] }
+            // Head and content apart, so that an upgrade may begin between the two.
+            origin.on("/x") { _ in
+                let text = "\(page.current)"
+                return [
+                    .head(200, "Cache-Control: max-age=600", "Content-Length: \(text.count)"), .wait(.milliseconds(5)),
+                    .text(text),
+                ]
+            }
             try body(page, proxy)
         }
     }

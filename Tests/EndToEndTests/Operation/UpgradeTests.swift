@@ -87,6 +87,29 @@ import Testing
         }
     }
 
+    @Test func `a connection whose response had begun before the upgrade takes one more request`() throws {
+        try scenario(.workers(2)) { origin, proxy in
+            let gate = Gate()
+            origin.on("/held") { _ in [.head(200, "Content-Length: 4"), .text("ab"), .gate(gate), .text("cd")] }
+            origin.on("/x") { _ in [.answer(200, body: "x")] }
+            let clients = try (0..<10).map { _ in try proxy.connect() }
+            for client in clients {
+                try client.send(proxy.request("GET", "/held"))
+                try client.progress { $0.body.length == 2 }
+            }
+            try proxy.upgrade()
+            gate.open()
+            for client in clients {
+                let held = try client.answer()
+                #expect(held.text == "abcd" && held["connection"] == nil)
+                try client.send(proxy.request("GET", "/x"))
+                let last = try client.answer()
+                #expect(last.text == "x" && last["connection"] == "close" && client.isClosed())
+            }
+            #expect(try proxy.exited() == .code(0))
+        }
+    }
+
     struct Broken: CustomTestStringConvertible {
         let testDescription: String
         /// `nil`: there is no file.
