@@ -18,9 +18,9 @@ public final class OriginNames: Sendable {
 
     init(_ upstream: UpstreamSettings) {
         var (names, ports) = ([Name](), [UInt16]())
-        for case .tcp(_, let port) in upstream.servers where port != 80 { ports.append(port) }
+        for case .tcp(_, let port) in upstream.servers.map(\.location) where port != 80 { ports.append(port) }
         for server in upstream.servers {
-            guard case .tcp(_, let port) = server else { continue }
+            guard case .tcp(_, let port) = server.location else { continue }
             names.append(Name(host: ByteSlice(server.host.lowercased()), port: port == 80 ? nil : port))
         }
         if let host = upstream.host.map({ ByteSlice($0.lowercased()) }), let authority = Authority(host.span) {

@@ -41,7 +41,7 @@ package final class NameResolution: Sendable {
     ) {
         let host: String
         let port: UInt16
-        switch server {
+        switch server.location {
         case .tcp(let name, let number): (host, port) = (name, number)
         case .unix(let path): return completion(.success([.unix(path: path)]))
         }

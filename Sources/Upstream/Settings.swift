@@ -7,8 +7,19 @@ package import Libevent
 package struct UpstreamSettings: Sendable, Equatable {
     /// The origin's name in routes, in metrics and in the log.
     package var name: String
-    /// The origin's servers, used in turn. At least one.
+    /// The origin's servers. At least one.
     package var servers: [UpstreamServer]
+    /// How they share the requests.
+    package var balance = Balance.roundRobin
+    /// The checks of the servers; `nil`: no checks.
+    package var health: HealthSettings?
+    /// When a request is sent to another server.
+    package var retry = RetrySettings()
+    /// How long the share of a server that is back grows to its full size.
+    package var slowStart: Duration = .zero
+    /// How often the rest of a response that broke off is asked for; 0: never. Five times are a server that is
+    /// restarted, and a network that fails now and then.
+    package var resume = 5
     /// The value of `Host` in requests to the servers, with the port if it is not 80. `nil`: the host that the client
     /// asked for, since origins make links and redirections with it.
     package var host: String?
@@ -55,19 +66,34 @@ package struct UpstreamSettings: Sendable, Equatable {
         name: "origin", servers: [UpstreamServer(host: "127.0.0.1", port: 9000)])
 }
 
-/// One server of an origin, addressed in plain HTTP/1.1.
-package enum UpstreamServer: Sendable, Hashable, CustomStringConvertible {
-    /// `host` is a name to resolve or an address, in lower case; IPv6 without brackets.
-    case tcp(host: String, port: UInt16)
-    /// A Unix socket on this machine. An absolute path of at most `SocketAddress.longestPath` bytes.
-    case unix(path: String)
+/// One server of an origin, addressed in plain HTTP/1.1, and its share of the requests.
+package struct UpstreamServer: Sendable, Hashable, CustomStringConvertible {
+    /// Where the server listens.
+    package enum Location: Sendable, Hashable {
+        /// `host` is a name to resolve or an address, in lower case; IPv6 without brackets.
+        case tcp(host: String, port: UInt16)
+        /// A Unix socket on this machine. An absolute path of at most `SocketAddress.longestPath` bytes.
+        case unix(path: String)
+    }
+
+    /// Where the server listens.
+    package var location: Location
+    /// The server's share of the requests in proportion to the others': 1 to 1,000. Each address of a name has it.
+    package var weight = 1
+    /// Whether the server is asked only while none of the others can be used.
+    package var isBackup = false
+
+    package init(_ location: Location) { self.location = location }
 
     /// - Parameter port: the default is the scheme's (RFC 9110 §4.2.1).
-    package init(host: String, port: UInt16 = 80) { self = .tcp(host: host, port: port) }
+    package init(host: String, port: UInt16 = 80) { self.init(.tcp(host: host, port: port)) }
+
+    /// A server at a Unix socket.
+    package static func unix(path: String) -> UpstreamServer { UpstreamServer(.unix(path: path)) }
 
     /// The address of the server, if no look-up is needed for it; `nil` for a name.
     package var address: SocketAddress? {
-        switch self {
+        switch location {
         case .tcp(let host, let port): SocketAddress(literal: host, port: port)
         case .unix(let path): .unix(path: path)
         }
@@ -75,7 +101,7 @@ package enum UpstreamServer: Sendable, Hashable, CustomStringConvertible {
 
     /// The value of `Host` if the client named no host. A socket's path is no host (RFC 9110 §7.2).
     package var host: String {
-        switch self {
+        switch location {
         case .tcp(let host, _): host.contains(":") ? "[\(host)]" : host
         case .unix: "localhost"
         }
@@ -83,11 +109,69 @@ package enum UpstreamServer: Sendable, Hashable, CustomStringConvertible {
 
     /// `http://127.0.0.1:9000` or `unix:/path`.
     package var description: String {
-        switch self {
+        switch location {
         case .tcp(_, let port): "http://\(host):\(port)"
         case .unix(let path): "unix:\(path)"
         }
     }
+}
+
+/// How an origin's servers share the requests.
+package enum Balance: String, Sendable, Equatable, CaseIterable {
+    /// In turn, in proportion to their weights.
+    case roundRobin = "round-robin"
+    /// Of two servers chosen at random, the one with fewer requests in flight for its weight; if equal, the faster one.
+    case leastRequests = "least-requests"
+    /// By the key of the cache: each key has a server of its own, and only the keys of a server that leaves move
+    /// (rendezvous hashing: Thaler, Ravishankar, 'A name-based mapping scheme for rendezvous', 1996).
+    case hash
+}
+
+/// When a request is sent to another server, because of what the first one did.
+package struct RetrySettings: Sendable, Equatable {
+    /// What the first server did.
+    package struct Causes: OptionSet, Sendable, Hashable {
+        package let rawValue: UInt8
+        package init(rawValue: UInt8) { self.rawValue = rawValue }
+
+        /// A connection was closed before a response, or the response was malformed.
+        package static let error = Causes(rawValue: 1)
+        /// No response came in time.
+        package static let timeout = Causes(rawValue: 2)
+    }
+
+    /// Failures that cause a retry, and count against a server.
+    package var causes: Causes = [.error, .timeout]
+    /// Statuses of responses that cause a retry, and count against a server: 500 to 599, without duplicates.
+    package var statuses: [UInt16] = [502, 503, 504]
+    /// How often a request is sent to another server.
+    package var attempts = 1
+    /// Retries of the last 10 s in percent of the requests of that time. Three at a time are always allowed.
+    package var budget = 10
+
+    package init() {}
+}
+
+/// The checks of an origin's servers.
+package struct HealthSettings: Sendable, Equatable {
+    /// The path, with a query if there is one, that is asked for.
+    package var path: String
+    /// The time between two checks of a server, to which up to a tenth is added or from which it is taken.
+    package var interval: Duration = .seconds(5)
+    /// The time until the whole response has come; at most `interval`.
+    package var timeout: Duration = .seconds(2)
+    /// The statuses of a server in health.
+    package var expected: ClosedRange<UInt16> = 200...399
+    /// Text that the first 64 KiB of the content must contain; empty: any content will do.
+    package var body = ""
+    /// The `Host` of the check; empty: the upstream's `host`, else the server's own.
+    package var host = ""
+    /// Failed checks in a row after which a server is not used.
+    package var failures = 3
+    /// Successful checks in a row after which it is used again.
+    package var successes = 2
+
+    package init(path: String) { self.path = path }
 }
 
 /// The durations of `UpstreamSettings` in nanoseconds, converted once.
