@@ -40,6 +40,7 @@ package enum Configuration {
         reader.checkLifetimes(of: settings, in: document.root)
         reader.checkStrippedCookies(of: settings, in: document.root)
         reader.checkUse(of: settings, in: document.root)
+        UpstreamAdvice.give(on: settings.upstreams, in: document.root, &reader)
         reader.checkListeners(of: settings, in: document.root)
         reader.checkServers(of: settings, in: document.root)
         reader.checkAccessLog(of: settings, in: document.root, besides: path)

@@ -308,7 +308,7 @@ extension RouteSettings {
 
 extension Node {
     /// The groups of a list, without empty ones.
-    fileprivate func items(of key: String) -> [Node] {
+    func items(of key: String) -> [Node] {
         guard case .list(let list)? = self[key] else { return [] }
         return list.items.filter { !$0.isNothing }
     }

@@ -11,11 +11,36 @@ enum UpstreamKeys {
             "name", \.name, .token, isRequired: true,
             "Name used in routes and metrics. The access log shows the address of the server instead."),
         Key(
-            "servers", \.servers, .list(of: .server, atLeast: 1), isRequired: true,
+            "servers", \.servers, .servers, isRequired: true,
             """
-            Servers, used round-robin: http://host:port, or unix:/path (the proxy's user needs write permission \
-            on the socket). Only plain HTTP is supported. If a host name has several addresses, they are used \
-            round-robin too.
+            Servers: http://host:port, or unix:/path (the proxy's user needs write permission on the socket). Only \
+            plain HTTP is supported. {url: http://host:port, weight: 2} gets twice as many requests as one without a \
+            weight (1 to 1000); {url: http://host:port, backup: true} is asked only while none of the others can be \
+            used. If a host name has several addresses, each is a server of its own with that weight.
+            """),
+        Key(
+            "balance", \.balance, .word,
+            """
+            How the servers share the requests. round-robin: in turn, by their weights. least-requests: each request \
+            goes to the less busy of two servers chosen at random (requests in flight for its weight; if equal, the \
+            faster one). hash: each key of the cache has a server of its own; if a server is lost, only its keys move.
+            """),
+        Key("health", \.health, FailureKeys.health, FailureKeys.healthDoc),
+        Key("retry", \.retry, FailureKeys.retry, FailureKeys.retryDoc),
+        Key(
+            "slow-start", \.slowStart, .duration(.zero ... .seconds(3600)),
+            """
+            How long the share of a server that is back in use grows, from a tenth of its weight to the whole. 0s: \
+            the whole at once.
+            """),
+        Key(
+            "resume", \.resume, .integer(0...100),
+            """
+            How often the rest of a response is asked for that breaks off on its way, by Range and If-Range, on the \
+            same server or another; no client notices. It must be a 200 to GET, or a range that the proxy asked for, \
+            with a strong ETag and without Accept-Ranges: none, and its rest must have the same ETag, Last-Modified, \
+            Content-Type, Content-Encoding and total length. Otherwise, and with 0, clients are cut off as the origin \
+            cut.
             """),
         Key(
             "host", \.host, .optional(.authority, "as-requested"),
@@ -27,15 +52,15 @@ enum UpstreamKeys {
         Key(
             "connect-timeout", \.connectTimeout, .patience,
             """
-            Time allowed for connecting to an address; then the next address or server is tried, and 504 is \
-            returned after the last one. After 250 ms a name's next address is also tried, in parallel.
+            Time allowed for connecting to an address; then the next server is tried. After the last one the client \
+            gets 503; 504 if there is only one. After 250 ms a name's next address is also tried, in parallel.
             """
         ),
         Key(
             "first-byte-timeout", \.firstByteTimeout, .patience,
             """
             Time allowed from the last byte of the request (or the latest 1xx response) to the end of the \
-            response head; then 504.
+            response head; then another server may be asked (`retry`), or the client gets 504.
             """),
         Key(
             "no-progress-timeout", \.noProgressTimeout, .patience,
@@ -69,12 +94,10 @@ enum UpstreamKeys {
         Key(
             "retry-dead-connection", \.retriesDeadConnection, .flag,
             """
-            Retry a request without content, or a safe one whose content was read ahead (QUERY, \
-            clients.body-buffer), at most once, if the connection closes before any byte of the response: an \
-            idempotent request on a new connection if a reused one was dead, a safe request on the next server or \
-            address if a new one was closed. Nothing is retried after first-byte-timeout. A request of which a dead \
-            reused connection accepted no byte is always sent again on a new connection, as is a request without \
-            content that met a 408 there.
+            Send an idempotent request without content, or a safe one whose content was read ahead (QUERY, \
+            clients.body-buffer), once more on a new connection if a reused one is closed before any byte of the \
+            response. Also any request of which the reused connection took no byte, and one without content that met \
+            a 408 there. What failed on a new connection is for `retry`.
             """),
         Key(
             "resolve-ttl", \.resolveTTL, .duration(.seconds(1) ... .seconds(86_400)),
@@ -87,18 +110,21 @@ enum UpstreamKeys {
         Key(
             "max-failures", \.maxFailures, .integer(1...1_000_000),
             """
-            Take a server out of rotation after this many consecutive failures (counted by each worker \
-            separately). The log, `status` and the metrics show it. A server that is the only one left is still \
-            used. The same applies to each address of a name that has several; one that accepts no connection is \
-            taken out at once.
+            Failures in a row, counted over all workers, after which a server is left alone (ejected): no connection, \
+            a timeout, a connection closed before the response, a malformed response, a status in retry.on. A server \
+            is ejected too if at least a quarter of 20 or more requests failed within 10 s, and three times as many in \
+            proportion as on the other servers. Of servers that take connections at most half are ejected at a time, \
+            so never the only one. Each address of a name is a server here. The log, `status` and the metrics show it.
             """
         ),
         Key(
             "failure-cooldown", \.failureCooldown, .patience,
             """
-            How long a failed server or address stays out of rotation. Then a single request probes it, and the others keep \
-            avoiding it until the probe has succeeded. A probe that ends without a verdict, for example because \
-            its client left, extends this by as long as it took.
+            How long a server is ejected. Then one request probes it, and the others keep avoiding it until the \
+            probe has succeeded. The next ejection lasts twice as long, up to 5m (or this, if it is longer); once the \
+            server was in use for as long as it was last ejected, the time is this again. Retry-After in a 503 may \
+            prolong it within that bound; successful checks (`health`) end it. A probe that ends without a verdict, \
+            for example because its client left, extends it by as long as the probe took.
             """
         ),
         Key(

@@ -142,7 +142,8 @@ package struct RetrySettings: Sendable, Equatable {
 
     /// Failures that cause a retry, and count against a server.
     package var causes: Causes = [.error, .timeout]
-    /// Statuses of responses that cause a retry, and count against a server: 500 to 599, without duplicates.
+    /// Statuses of responses that cause a retry, and count against a server: 429, or 500 to 599, without
+    /// duplicates.
     package var statuses: [UInt16] = [502, 503, 504]
     /// How often a request is sent to another server.
     package var attempts = 1

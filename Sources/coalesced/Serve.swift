@@ -77,7 +77,7 @@ struct SettingFlags: ParsableArguments {
     @Option(
         parsing: .unconditionalSingleValue,
         help: ArgumentHelp(
-            "A server of the first upstream; replaces the servers in the file; may be repeated.",
+            "A server of the first upstream; replaces the servers in the file; may be repeated. Weights and backup servers need a file.",
             valueName: "url|unix:path"),
         transform: ScalarSyntax<UpstreamServer>.server.value(of:))
     var upstream: [UpstreamServer] = []
@@ -121,7 +121,7 @@ struct SettingFlags: ParsableArguments {
             throw ValidationError("--listen \(address) is given twice; remove one of them.")
         }
         for (index, server) in upstream.enumerated() where upstream[..<index].contains(server) {
-            throw ValidationError("--upstream \(server) is given twice; remove one of them.")
+            throw ValidationError("--upstream \(server) is given twice; remove one of them. Weights need a file.")
         }
     }
 

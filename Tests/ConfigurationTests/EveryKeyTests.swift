@@ -93,7 +93,12 @@ import Upstream
           small-queue-share: 31%
         upstreams:
           - name: shop
-            servers: [http://a.example:80, unix:/run/a.sock]
+            servers: [http://a.example:80, {url: http://b.example:80, weight: 44}, {url: unix:/run/a.sock, backup: true}]
+            balance: hash
+            health: {path: /up?a=b, interval: 46s, timeout: 45s, expect: 204, body: "it, \\"works\\"", host: b.example, failures: 47, successes: 48}
+            retry: {on: [timeout, 503, 429], attempts: 9, budget: 49%}
+            slow-start: 50s
+            resume: 51
             host: www.a.example:81
             connect-timeout: 33s
             first-byte-timeout: 34s
@@ -264,7 +269,26 @@ import Upstream
 
     private static var shop: UpstreamSettings {
         var shop = UpstreamSettings(
-            name: "shop", servers: [UpstreamServer(host: "a.example"), .unix(path: "/run/a.sock")])
+            name: "shop",
+            servers: [UpstreamServer(host: "a.example"), UpstreamServer(host: "b.example"), .unix(path: "/run/a.sock")])
+        shop.servers[1].weight = 44
+        shop.servers[2].isBackup = true
+        shop.balance = .hash
+        var health = HealthSettings(path: "/up?a=b")
+        health.interval = .seconds(46)
+        health.timeout = .seconds(45)
+        health.expected = 204...204
+        health.body = "it, \"works\""
+        health.host = "b.example"
+        health.failures = 47
+        health.successes = 48
+        shop.health = health
+        shop.retry.causes = .timeout
+        shop.retry.statuses = [503, 429]
+        shop.retry.attempts = 9
+        shop.retry.budget = 49
+        shop.slowStart = .seconds(50)
+        shop.resume = 51
         shop.host = "www.a.example:81"
         shop.connectTimeout = .seconds(33)
         shop.firstByteTimeout = .seconds(34)

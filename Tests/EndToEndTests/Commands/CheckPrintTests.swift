@@ -22,11 +22,19 @@ import Testing
           - name: app
             servers: [http://127.0.0.1:9000]
             max-failures: 9
+          - name: pool
+            servers: [http://10.0.0.1, {url: http://10.0.0.2, weight: 2}]
+            balance: hash
+            health: {path: /up, body: "a # b"}
+            retry: off
+            slow-start: 1m
+            resume: 7
         routes:
           - path: /a
             upstream: app
             key: {query: {drop: [utm_*]}}
           - {path: /b, redirect: {to: /c}}
+          - upstream: pool
         caching: {ttl: {200: 10m}}
         """
 
@@ -45,9 +53,16 @@ import Testing
             ("  head-timeout: 4s", "COALESCED_CLIENTS_HEAD_TIMEOUT"), ("  memory: 2GiB", "--memory"),
             ("hosts: [\"*.example.com\", www.example.com]", "@/f:4:1"), ("  - name: app", "@/f:6:5"),
             ("    servers: [unix:/run/app]", "--upstream"), ("    max-failures: 9", "@/f:8:5"),
-            ("    resolve-ttl: 30s", "default"), ("  - host: any", "default"), ("    path: /a", "@/f:10:5"),
-            ("      query: {drop: [utm_*]}", "@/f:12:11"), ("      sort-query: false", "default"),
-            ("    ttl: {200: 10m}", "@/f:14:11"), ("    cache: true", "default"),
+            ("    resolve-ttl: 30s", "default"), ("    health: off", "default"),
+            ("    servers: [http://10.0.0.1:80, {url: http://10.0.0.2:80, weight: 2}]", "@/f:10:5"),
+            ("    balance: hash", "@/f:11:5"), ("    retry: off", "@/f:13:5"), ("    slow-start: 1m", "@/f:14:5"),
+            ("    resume: 7", "@/f:15:5"), ("    resume: 5", "default"),
+            (
+                "    health: {path: /up, interval: 5s, timeout: 2s, expect: 200-399, body: \"a # b\", host: \"\", failures: 3, successes: 2}",
+                "@/f:12:5"
+            ), ("  - host: any", "default"), ("    path: /a", "@/f:17:5"),
+            ("      query: {drop: [utm_*]}", "@/f:19:11"), ("      sort-query: false", "default"),
+            ("    ttl: {200: 10m}", "@/f:22:11"), ("    cache: true", "default"),
             ("    rewrite-location: off", "default"),
             ("    max-ttl: 365d", "default"),
             ("    share-across-cookies: true", "COALESCED_COALESCING_SHARE_ACROSS_COOKIES"),

@@ -90,7 +90,7 @@ enum Setting: Sendable {
     /// The file for `settings`, with one upstream of one server.
     static func file(_ settings: [Setting], upstream url: String) -> String { file(settings, servers: [url]) }
 
-    /// The file for `settings`, with one upstream of these servers.
+    /// The file for `settings`, with one upstream of these servers: URLs, or maps such as `{url: http://a, weight: 2}`.
     static func file(_ settings: [Setting], servers: [String]) -> String {
         let entries = settings.map(\.entry)
         func lines(_ section: String, _ indent: String) -> [String] {
@@ -112,7 +112,7 @@ enum Setting: Sendable {
             }
             text += ["access-log:"] + usual.map { "  " + $0 } + log
         }
-        let quoted = servers.map { "\"\($0)\"" }.joined(separator: ", ")
+        let quoted = servers.map { $0.hasPrefix("{") ? $0 : "\"\($0)\"" }.joined(separator: ", ")
         text += ["upstreams:", "  - name: origin", "    servers: [\(quoted)]"] + lines("upstream", "    ")
         let route = lines("route", "    ")
         if !route.isEmpty { text += ["routes:", "  - upstream: origin"] + route }
