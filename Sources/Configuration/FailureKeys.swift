@@ -10,10 +10,11 @@ enum FailureKeys {
     static let healthDoc = """
         Checks of each server, once for all workers, on connections of their own: {path: /up, interval: 5s, timeout: 2s, \
         expect: 200-399, body: "", host: "", failures: 3, successes: 2}. Only `path` is required; the others are the \
-        defaults. A check succeeds if the whole response comes within `timeout`, which is at most `interval`, with a \
-        status in `expect`, and with the text `body` in the first 64 KiB of its content. It is sent with `host`, else \
-        with the upstream's `host`, else with the server's own. After `failures` in a row the server gets no requests, \
-        even if it is the last one; after `successes` in a row it gets them again. off: no checks.
+        defaults. A check succeeds if the whole response comes within `timeout` (at most `interval`; a shorter one \
+        lowers the default), with a status in `expect`, and with the text `body` in the first 64 KiB of its content. \
+        It is sent with `host`, else with the upstream's `host`, else with the server's own. After `failures` in a row \
+        the server gets no requests, even if it is the last one; after `successes` in a row it gets them again. off: no \
+        checks.
         """
 
     static let health: ValueSyntax<HealthSettings?> = {
