@@ -164,7 +164,8 @@ let package = Package(
         .testTarget(
             name: "UpstreamTests",
             dependencies: [
-                "Upstream", "Bytes", "HTTPSemantics", "Libevent", "LoopTesting", "NameServing", "Telemetry",
+                "Upstream", "Bytes", "HTTPSemantics", "Libevent", "LoopTesting", "NameServing", "Repeatable",
+                "Telemetry",
             ],
             swiftSettings: strict),
         .testTarget(

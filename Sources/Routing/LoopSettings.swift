@@ -61,7 +61,11 @@ public final class LoopSettings: Sendable {
         self.number = number
         let former = Self.byName(previous?.origins ?? [])
         let origins = upstreams.map { upstream in
-            if let same = former[upstream.name], same.settings == upstream { same } else { Origin(upstream) }
+            if let same = former[upstream.name], same.settings == upstream {
+                same
+            } else {
+                Origin(upstream, after: former[upstream.name])
+            }
         }
         self.origins = origins
         hosts = settings.hosts

@@ -21,9 +21,15 @@ public final class Origin: Sendable {
         let address: SocketAddress?
     }
 
+    /// Its servers, as all loops see them.
+    package let group: ServerGroup
+
     /// An origin without fetches.
-    package init(_ settings: UpstreamSettings) {
+    /// - Parameter former: the origin of the same name under former settings: places that are in both keep their
+    ///   health.
+    package init(_ settings: UpstreamSettings, after former: Origin? = nil) {
         self.settings = settings
+        group = ServerGroup(settings, after: former?.group)
         fetches = OperationQueueManager(
             maxConcurrent: settings.maxConcurrentFetches, maxQueued: settings.maxQueuedFetches,
             group: { $0.primary.group })

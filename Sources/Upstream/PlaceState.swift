@@ -1,0 +1,51 @@
+package import Libevent
+
+/// The state of one place at one moment, for operators.
+package struct PlaceState: Sendable {
+    package enum Condition: String, Sendable, CaseIterable {
+        case up
+        /// Up, with a share of the requests that still grows.
+        case slowStart = "slow start"
+        /// Left alone because of its answers.
+        case ejected
+        /// One request, or a few, find out whether it is back.
+        case probing
+        /// Checks fail.
+        case down
+        /// The operator lets it have no new request.
+        case drained
+    }
+
+    /// The place, to find its connections on each loop (`UpstreamPool.connections`).
+    package let place: Place
+    /// The number of the server in the settings.
+    package let server: Int
+    package let weight: Int
+    package let isBackup: Bool
+    package let condition: Condition
+    /// When the place last became away or was back, in nanoseconds of the monotonic clock; `nil`: never.
+    package let changedAt: Int64?
+    /// Why it is away, or was the last time.
+    package let cause: FailureCause?
+    /// When the next probe may begin, on the same clock; `nil` if the place is not ejected.
+    package let nextProbe: Int64?
+    package let lastCheck: CheckResult?
+}
+
+/// An event of a place, for the log. Returned, once, to the loop that brought it about.
+package struct PlaceNews: Sendable {
+    package enum Event: Sendable {
+        /// `duration`: nanoseconds without requests. `inARow`: the failures in a row; `nil` if that is not why.
+        /// `isOnly`: it is the origin's only place, and is asked all the same.
+        case isEjected(duration: Int64, FailureCause, inARow: Int?, isOnly: Bool)
+        /// Checks fail.
+        case isDown(FailureCause)
+        /// - Parameter after: nanoseconds.
+        case isBack(after: Int64)
+    }
+
+    package let server: UpstreamServer
+    /// The address, if the server has others.
+    package let address: SocketAddress?
+    package let event: Event
+}

@@ -1,0 +1,191 @@
+import Libevent
+
+/// Chooses the place of a request, as one loop does: the loop's copy of the list, and whose turn it is. Time and
+/// randomness are arguments; what it reads besides is in the places.
+///
+/// A place is *usable* if it is in use and was not asked by the same request in vain. Backups are asked only while no
+/// other place is usable.
+struct ServerChoice {
+    /// The request that is to be sent.
+    struct Asked {
+        /// Whether its method is safe (RFC 9110 §9.2.1).
+        var isSafe = true
+        /// Whether it may find out whether a place is back.
+        var mayProbe = true
+        /// The hash of its key; used under `Balance.hash` only.
+        var key: UInt64 = 0
+        /// The numbers (`Place.number`) of the places that it asked in vain.
+        var tried: [Int] = []
+    }
+
+    enum Pick: Equatable {
+        /// The index into `entries`. `probe`: when the request was chosen as the place's probe; `nil`: it was not.
+        case place(Int, probe: Int64?)
+        /// No place is left. The first of them may be back at `next`; `nil`: that is not known.
+        case none(next: Int64?)
+    }
+
+    private(set) var entries: [ServerGroup.Entry]
+    /// The generation of the list.
+    private(set) var generation: UInt64
+    private let group: ServerGroup
+    private let balance: Balance
+    private let slowStart: Int64
+    /// What each place is owed, in the order of `entries` (smooth weighted round-robin, as in nginx).
+    private var owed: [Int]
+    /// The indices of usable places; kept for its memory.
+    private var usable: [Int] = []
+
+    /// - Parameter first: how many turns are over. If all loops began with the same server, it would get the first
+    ///   requests of all of them.
+    init(_ group: ServerGroup, startingAt first: Int = 0) {
+        self.group = group
+        generation = group.generation
+        entries = group.entries
+        balance = group.settings.balance
+        slowStart = group.settings.slowStart.nanoseconds
+        owed = entries.map { _ in 0 }
+        guard entries.count > 1, balance == .roundRobin else { return }
+        for _ in 0..<first % entries.count { _ = nextInTurn(of: Array(entries.indices), at: 0) }
+    }
+
+    /// Takes the present list of the group, if it changed. Places that stay keep their turns.
+    /// - Returns: whether it changed.
+    mutating func update() -> Bool {
+        let present = group.generation
+        guard present != generation else { return false }
+        generation = present
+        let former = Dictionary(zip(entries.map(\.place.number), owed)) { first, _ in first }
+        entries = group.entries
+        owed = entries.map { former[$0.place.number] ?? 0 }
+        return true
+    }
+
+    /// Whether there is only one place: it gets all requests, however often it fails.
+    var isLone: Bool { entries.count == 1 }
+
+    /// The place to ask.
+    mutating func pick(
+        _ asked: borrowing Asked, at now: Int64, random: inout some RandomNumberGenerator
+    ) -> Pick {
+        if entries.count == 1 {
+            return entries[0].place.awayUntil == PlaceHealth.withoutEnd ? .none(next: nil) : .place(0, probe: nil)
+        }
+        return pickOfSeveral(asked, at: now, random: &random)
+    }
+
+    @inline(never)
+    private mutating func pickOfSeveral(
+        _ asked: borrowing Asked, at now: Int64, random: inout some RandomNumberGenerator
+    ) -> Pick {
+        for isBackup in [false, true] {
+            if asked.mayProbe, let index = probe(isBackup: isBackup, asked, at: now) {
+                return .place(index, probe: now)
+            }
+            findUsable(isBackup: isBackup, asked)
+            if let index = choose(asked.key, at: now, random: &random) { return .place(index, probe: nil) }
+        }
+        return asked.mayProbe ? earlyProbe(asked, at: now) : .none(next: nil)
+    }
+
+    /// Whether a place is usable for another request than its first.
+    func hasUsable(besides tried: [Int]) -> Bool {
+        entries.contains { $0.place.isInUse && !tried.contains($0.place.number) }
+    }
+
+    private mutating func findUsable(isBackup: Bool, _ asked: borrowing Asked) {
+        usable.removeAll(keepingCapacity: true)
+        for index in entries.indices
+        where entries[index].isBackup == isBackup && entries[index].place.isInUse
+            && !asked.tried.contains(entries[index].place.number)
+        {
+            usable.append(index)
+        }
+    }
+
+    /// A place whose ejection is over, if the request is chosen as its probe.
+    private func probe(isBackup: Bool, _ asked: borrowing Asked, at now: Int64) -> Int? {
+        for index in entries.indices where entries[index].isBackup == isBackup {
+            let place = entries[index].place
+            let until = place.awayUntil
+            guard until != PlaceHealth.inUse, until <= now, !asked.tried.contains(place.number) else { continue }
+            if group.claimProbe(place, isSafe: asked.isSafe, at: now) { return index }
+        }
+        return nil
+    }
+
+    /// The place whose ejection ends soonest, if the request is chosen as its probe before that.
+    private func earlyProbe(_ asked: borrowing Asked, at now: Int64) -> Pick {
+        var soonest: (index: Int, until: Int64)?
+        var next = Int64.max
+        for index in entries.indices {
+            let until = entries[index].place.awayUntil
+            guard until != PlaceHealth.withoutEnd, until != PlaceHealth.inUse else { continue }
+            next = min(next, until)
+            guard !asked.tried.contains(entries[index].place.number) else { continue }
+            if until < soonest?.until ?? .max { soonest = (index, until) }
+        }
+        if let soonest, group.claimEarlyProbe(entries[soonest.index].place, isSafe: asked.isSafe, at: now) {
+            return .place(soonest.index, probe: now)
+        }
+        return .none(next: next == .max ? nil : next)
+    }
+
+    // MARK: Which of the usable places
+
+    private mutating func choose(_ key: UInt64, at now: Int64, random: inout some RandomNumberGenerator) -> Int? {
+        guard usable.count > 1 else { return usable.first }
+        switch balance {
+        case .roundRobin: return nextInTurn(of: usable, at: now)
+        case .leastRequests: return lighter(at: now, random: &random)
+        case .hash: return owner(of: key, at: now)
+        }
+    }
+
+    /// A hundred times the weight of a place; less while its share still grows: from a tenth, linearly.
+    private func weight(of index: Int, at now: Int64) -> Int {
+        let whole = entries[index].weight * 100
+        guard slowStart > 0 else { return whole }
+        let back = entries[index].place.backAt
+        guard back != .min, now - back < slowStart else { return whole }
+        let share = max(0.1, Double(max(0, now - back)) / Double(slowStart))
+        return max(1, Int(Double(whole) * share))
+    }
+
+    private mutating func nextInTurn(of indices: [Int], at now: Int64) -> Int {
+        var (total, best) = (0, indices[0])
+        for index in indices {
+            let weight = weight(of: index, at: now)
+            owed[index] += weight
+            total += weight
+            if owed[index] > owed[best] { best = index }
+        }
+        owed[best] -= total
+        return best
+    }
+
+    /// The better one of two places drawn at random (Mitzenmacher, 'The power of two choices', 2001): the one with the
+    /// shorter wait to expect, which is the requests in flight for its weight, times what one takes there.
+    private func lighter(at now: Int64, random: inout some RandomNumberGenerator) -> Int {
+        let first = Int.random(in: 0..<usable.count, using: &random)
+        let second = (first + Int.random(in: 1..<usable.count, using: &random)) % usable.count
+        let (a, b) = (usable[first], usable[second])
+        let (left, right) = (load(of: a, at: now), load(of: b, at: now))
+        let latencies = (entries[a].place.latency(at: now), entries[b].place.latency(at: now))
+        guard case (let one?, let other?) = latencies else { return right < left ? b : a }
+        return right * Double(other) < left * Double(one) ? b : a
+    }
+
+    private func load(of index: Int, at now: Int64) -> Double {
+        Double(entries[index].place.requestsInFlight + 1) / Double(weight(of: index, at: now))
+    }
+
+    private func owner(of key: UInt64, at now: Int64) -> Int {
+        var (best, highest) = (usable[0], -1.0)
+        for index in usable {
+            let score = Rendezvous.score(key, entries[index].hash, weight: Double(weight(of: index, at: now)))
+            if score > highest { (best, highest) = (index, score) }
+        }
+        return best
+    }
+}

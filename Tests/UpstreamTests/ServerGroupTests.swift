@@ -1,0 +1,274 @@
+import Dispatch
+import Libevent
+import Repeatable
+import Telemetry
+import Testing
+
+@testable import Upstream
+
+/// Who is ejected because of what, and what all loops share.
+struct ServerGroupTests {
+    private static let second: Int64 = 1_000_000_000
+
+    private static func group(
+        _ servers: Int, after former: ServerGroup? = nil, _ change: (inout UpstreamSettings) -> Void = { _ in }
+    ) -> ServerGroup {
+        var settings = UpstreamSettings(
+            name: "origin", servers: (0..<servers).map { UpstreamServer(host: "192.0.2.\($0 + 1)") })
+        settings.maxFailures = 3
+        settings.failureCooldown = .seconds(10)
+        change(&settings)
+        return ServerGroup(settings, after: former)
+    }
+
+    /// - Returns: whether it was ejected.
+    @discardableResult
+    private static func fail(
+        _ group: ServerGroup, _ place: Int, _ cause: FailureCause = .status(503), times: Int = 1, at now: Int64 = 0
+    ) -> Bool {
+        let entries = group.entries
+        var isNews = false
+        for _ in 0..<times {
+            if group.failed(entries[place].place, cause, isOnly: entries.count == 1, at: now) != nil { isNews = true }
+        }
+        return isNews
+    }
+
+    private static func answer(_ group: ServerGroup, _ place: Int, times: Int = 1, at now: Int64 = 0) {
+        let entries = group.entries
+        for _ in 0..<times {
+            _ = group.answered(entries[place].place, isOnly: entries.count == 1, probe: nil, at: now)
+        }
+    }
+
+    private static func inUse(_ group: ServerGroup) -> [Bool] { group.entries.map(\.place.isInUse) }
+
+    private static let refused = FailureCause.error(UpstreamError(.connect))
+
+    @Test func `so many failures in a row eject a place, once`() {
+        let group = Self.group(2)
+        #expect(!Self.fail(group, 1, times: 2))
+        Self.answer(group, 1)
+        #expect(!Self.fail(group, 1, times: 2))
+        #expect(Self.inUse(group) == [true, true])
+        #expect(Self.fail(group, 1))
+        #expect(Self.inUse(group) == [true, false])
+        // Requests that were in flight fail as well.
+        #expect(!Self.fail(group, 1, times: 5))
+    }
+
+    @Test(arguments: [(2, 1), (3, 1), (4, 2), (5, 2)])
+    func `at most half of the places are ejected because of answers`(servers: Int, most: Int) {
+        let group = Self.group(servers)
+        for place in 0..<servers { Self.fail(group, place, times: 5) }
+        #expect(Self.inUse(group).count { !$0 } == most)
+        // One that nobody can connect to is of no use anyhow.
+        for place in 0..<servers { Self.fail(group, place, Self.refused, times: 3) }
+        #expect(Self.inUse(group).count { !$0 } == servers)
+    }
+
+    @Test func `a server whose only other is a backup may be ejected`() {
+        let group = Self.group(2) { $0.servers[1].isBackup = true }
+        #expect(Self.fail(group, 0, times: 3))
+    }
+
+    @Test func `a place that fails much more often than the others is ejected, at whatever order`() {
+        let group = Self.group(3)
+        for round in 0..<20 {
+            for place in 0..<3 { Self.answer(group, place, times: 2, at: Int64(round)) }
+            guard Self.inUse(group)[2] else { break }
+            Self.fail(group, 2, at: Int64(round))
+        }
+        #expect(Self.inUse(group) == [true, true, false])
+    }
+
+    @Test func `a rate that all have ejects nobody`() {
+        let group = Self.group(3)
+        for _ in 0..<40 {
+            for place in 0..<3 {
+                Self.answer(group, place)
+                Self.fail(group, place)
+            }
+        }
+        #expect(Self.inUse(group) == [true, true, true])
+    }
+
+    @Test func `a few answers tell nothing of a rate`() {
+        let group = Self.group(2)
+        for _ in 0..<9 {
+            Self.fail(group, 1)
+            Self.answer(group, 1)
+            Self.answer(group, 0, times: 20)
+        }
+        #expect(Self.inUse(group) == [true, true])
+        Self.fail(group, 1)
+        Self.answer(group, 1)
+        Self.fail(group, 1)
+        #expect(Self.inUse(group) == [true, false])
+    }
+
+    @Test func `after its return a place is not judged by what it did before`() {
+        let group = Self.group(2) { $0.failureCooldown = .seconds(1) }
+        for _ in 0..<40 {
+            Self.answer(group, 0)
+            Self.answer(group, 1)
+            Self.fail(group, 1)
+        }
+        let place = group.entries[1].place
+        #expect(!place.isInUse && group.claimProbe(place, isSafe: true, at: Self.second))
+        #expect(group.answered(place, isOnly: false, probe: Self.second, at: Self.second) != nil)
+        #expect(!Self.fail(group, 1, at: Self.second + 1))
+    }
+
+    @Test func `the only place is asked all the same, and the log is told when it fails and is back`() throws {
+        let group = Self.group(1)
+        #expect(Self.fail(group, 0, times: 3))
+        let place = group.entries[0].place
+        let news = group.answered(place, isOnly: true, probe: nil, at: 7)
+        guard case .isBack(after: 7)? = news?.event else { return #expect(Bool(false), "\(String(describing: news))") }
+        #expect(group.answered(place, isOnly: true, probe: nil, at: 8) == nil)
+    }
+
+    @Test func `only the probe brings back a place that has others`() {
+        let group = Self.group(2)
+        Self.fail(group, 1, times: 3)
+        Self.answer(group, 1)
+        #expect(Self.inUse(group) == [true, false])
+        let (place, later) = (group.entries[1].place, 10 * Self.second)
+        #expect(!group.claimProbe(place, isSafe: true, at: later - 1))
+        #expect(group.claimProbe(place, isSafe: true, at: later))
+        #expect(group.failed(place, .status(503), isOnly: false, probe: later, at: later) == nil)
+        #expect(!group.claimProbe(place, isSafe: true, at: later + 19 * Self.second))
+        #expect(group.claimProbe(place, isSafe: true, at: later + 20 * Self.second))
+    }
+
+    @Test func `when one comes back after all were away, the others may be tried at once`() {
+        let group = Self.group(3)
+        for place in 0..<3 { Self.fail(group, place, Self.refused, times: 3) }
+        let entries = group.entries
+        #expect(group.claimEarlyProbe(entries[0].place, isSafe: true, at: Self.second))
+        #expect(!group.claimEarlyProbe(entries[1].place, isSafe: true, at: Self.second + 1))
+        #expect(!group.claimProbe(entries[1].place, isSafe: true, at: Self.second + 1))
+        #expect(group.answered(entries[0].place, isOnly: false, probe: Self.second, at: Self.second + 2) != nil)
+        #expect(group.claimProbe(entries[1].place, isSafe: true, at: Self.second + 2))
+    }
+
+    // MARK: Names
+
+    private static let addresses = (1...5).map { SocketAddress(literal: "198.51.100.\($0)", port: 80) }.compactMap {
+        $0
+    }
+
+    @Test func `each address of a name is a place, and keeps its health over look-ups`() {
+        let group = Self.group(1) { $0.servers = [UpstreamServer(host: "app.example")] }
+        #expect(group.entries.map(\.place.addresses) == [[]])
+        let before = group.generation
+        group.change(addressesOf: 0, to: Array(Self.addresses[0..<3]))
+        #expect(group.generation != before)
+        #expect(group.entries.map(\.place.addresses) == Self.addresses[0..<3].map { [$0] })
+        Self.fail(group, 1, times: 3)
+        let present = group.generation
+        group.change(addressesOf: 0, to: [Self.addresses[2], Self.addresses[1], Self.addresses[0]])
+        #expect(group.generation == present, "the order in an answer means nothing")
+        group.change(addressesOf: 0, to: [Self.addresses[4], Self.addresses[1]])
+        #expect(group.entries.map(\.place.addresses) == [[Self.addresses[1]], [Self.addresses[4]]])
+        #expect(Self.inUse(group) == [false, true])
+        group.change(addressesOf: 0, to: [])
+        #expect(group.entries.map(\.place.addresses) == [[]])
+    }
+
+    @Test func `the two loopback addresses are one place`() throws {
+        let group = Self.group(1) { $0.servers = [UpstreamServer(host: "localhost")] }
+        let both = try [
+            #require(SocketAddress(literal: "127.0.0.1", port: 80)), #require(SocketAddress(literal: "::1", port: 80)),
+        ]
+        group.change(addressesOf: 0, to: both)
+        #expect(group.entries.map(\.place.addresses) == [both])
+    }
+
+    @Test func `the news names an address only if its server has others`() throws {
+        let group = Self.group(1) { $0.servers = [UpstreamServer(host: "app.example")] }
+        group.change(addressesOf: 0, to: Array(Self.addresses[0..<2]))
+        let place = group.entries[0].place
+        let news = try #require(group.failed(place, Self.refused, isOnly: false, isCertain: true, at: 0))
+        #expect(news.address == Self.addresses[0] && news.server == UpstreamServer(host: "app.example"))
+    }
+
+    // MARK: Checks, drain, reload
+
+    @Test func `checks and the operator decide whatever the number of places`() {
+        let group = Self.group(2) {
+            $0.health = HealthSettings(path: "/up")
+            $0.health?.failures = 1
+        }
+        let entries = group.entries
+        for entry in entries { #expect(group.checked(entry.place, .failure("500"), at: 1) != nil) }
+        #expect(Self.inUse(group) == [false, false])
+        #expect(group.states(at: 2).map(\.condition) == [.down, .down])
+        #expect(group.states(at: 2).map { "\($0.cause.map { "\($0)" } ?? "")" } == ["check: 500", "check: 500"])
+        #expect(group.checked(entries[0].place, .success, at: 3) == nil)
+        #expect(group.checked(entries[0].place, .success, at: 4) != nil)
+        #expect(Self.inUse(group) == [true, false])
+    }
+
+    @Test func `a drained server stays so with new addresses and new settings`() {
+        let name = UpstreamServer(host: "app.example")
+        let group = Self.group(1) { $0.servers = [name, UpstreamServer(host: "192.0.2.9")] }
+        let before = group.generation
+        #expect(group.drain(name.location, true, at: 0))
+        #expect(group.generation != before)
+        #expect(!group.drain(.unix(path: "/none"), true, at: 0))
+        group.change(addressesOf: 0, to: Array(Self.addresses[0..<2]))
+        #expect(Self.inUse(group) == [false, false, true])
+        let next = Self.group(1, after: group) { settings in
+            settings.servers = [UpstreamServer(host: "192.0.2.7"), name]
+            settings.servers[1].weight = 5
+        }
+        #expect(next.entries.map(\.server) == [0, 1, 1])
+        #expect(Self.inUse(next) == [true, false, false])
+        #expect(next.drain(name.location, false, at: 1))
+        #expect(Self.inUse(next) == [true, true, true])
+    }
+
+    @Test func `new settings take over the places that stay`() {
+        let group = Self.group(3)
+        Self.fail(group, 2, times: 3)
+        let next = Self.group(5, after: group) { $0.maxFailures = 9 }
+        #expect(Self.inUse(next) == [true, true, false, true, true])
+        #expect(zip(group.entries, next.entries).allSatisfy { $0.place === $1.place })
+    }
+
+    @Test func `after any number of threads nothing is left in flight`() {
+        let group = Self.group(3) {
+            $0.balance = .leastRequests
+            $0.health = HealthSettings(path: "/up")
+        }
+        DispatchQueue.concurrentPerform(iterations: 4) { thread in
+            var random = SeededGenerator(ofTest: UInt64(thread))
+            var choice = ServerChoice(group, startingAt: thread)
+            for index in 0..<4000 * Rounds.count {
+                let now = Int64(index) * 1_000_000
+                _ = choice.update()
+                guard case .place(let at, let probe) = choice.pick(.init(), at: now, random: &random) else { continue }
+                let place = choice.entries[at].place
+                place.begin()
+                #expect(
+                    group.budget.begin(at: now)
+                        ? {
+                            group.budget.ended(); return true
+                        }() : true)
+                switch Int.random(in: 0..<8, using: &random) {
+                case 0...2: _ = group.failed(place, .status(503), isOnly: false, probe: probe, at: now)
+                case 3: if let probe { group.undecided(place, probe: probe, at: now) }
+                case 4: _ = group.checked(place, index % 3 == 0 ? .success : .failure("500"), at: now)
+                case 5: _ = group.drain(place.server.location, index % 2 == 0, at: now)
+                default: _ = group.answered(place, isOnly: false, probe: probe, at: now)
+                }
+                place.noteLatency(Int64(index + 1), at: now)
+                place.end()
+            }
+        }
+        #expect(group.entries.map(\.place.requestsInFlight) == [0, 0, 0])
+        #expect(group.budget.retriesInFlight == 0)
+    }
+}
