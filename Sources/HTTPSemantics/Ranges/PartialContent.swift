@@ -94,7 +94,7 @@ public struct ReceivedPart: Sendable, Equatable {
         self.length = length
     }
 
-    private static func hasSeveralParts(_ fields: FieldView) -> Bool {
+    static func hasSeveralParts(_ fields: FieldView) -> Bool {
         fields.firstValue(of: .contentType)?.hasPrefixIgnoringCase("multipart/byteranges") ?? false
     }
 
