@@ -20,6 +20,9 @@ extension CounterValues {
                 "upstream_retries", "Requests sent to an origin again after a failure.",
                 samples(of: upstreams, .retries)),
             .counter(
+                "upstream_resumes", "Responses that broke off and went on by another exchange.",
+                samples(of: upstreams, .resumes)),
+            .counter(
                 "upstream_failures", "Failed exchanges with origins, by kind of failure.",
                 upstreams.flatMap { name in
                     UpstreamFailure.allCases.map { failure in

@@ -7,6 +7,8 @@ public enum UpstreamCounter: CounterList {
     case responses(StatusClass)
     /// Exchanges begun with the upstream's servers, and the exchanges among them that repeated a failed one.
     case fetches, retries
+    /// Responses that broke off and went on, by another exchange.
+    case resumes
 }
 
 extension UpstreamCounter {
@@ -26,6 +28,7 @@ extension UpstreamCounter {
         case .responses(let status): Start.responses + status.position
         case .fetches: Start.others
         case .retries: Start.others + 1
+        case .resumes: Start.others + 2
         }
     }
 }
@@ -34,7 +37,7 @@ extension UpstreamCounter {
     /// Every counter, in slot order.
     public static var allCases: [UpstreamCounter] {
         Verdict.allCases.map(UpstreamCounter.verdicts) + UpstreamFailure.allCases.map(UpstreamCounter.failures)
-            + StatusClass.allCases.map(UpstreamCounter.responses) + [.fetches, .retries]
+            + StatusClass.allCases.map(UpstreamCounter.responses) + [.fetches, .retries, .resumes]
     }
 }
 

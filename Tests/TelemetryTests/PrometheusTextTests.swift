@@ -117,6 +117,7 @@ import Testing
         #expect(lines("upstream_responses") == samples("upstream_responses", classes, from: 20))
         #expect(lines("upstream_fetches") == samples("upstream_fetches", [""], from: 25))
         #expect(lines("upstream_retries") == samples("upstream_retries", [""], from: 26))
+        #expect(lines("upstream_resumes") == samples("upstream_resumes", [""], from: 27))
     }
 
     @Test func `durations of an upstream are a histogram with its name as a label`() {

@@ -48,8 +48,8 @@ struct ArrivingBody {
     }
 
     private(set) var keeping: Keeping
-    /// The length in bytes; `nil` if it is not announced.
-    let length: Int?
+    /// The length in bytes; `nil` until it is announced.
+    private(set) var length: Int?
     /// The bytes that have arrived.
     private(set) var received = 0
     private var flow = Flow.flowing
@@ -137,6 +137,12 @@ struct ArrivingBody {
             }
             .flatMap { request.route.kept(trailers: $0) })
         return true
+    }
+
+    /// The body of which the length is known by now.
+    consuming func expecting(_ length: Int?) -> Self {
+        self.length = length
+        return self
     }
 
     /// The body of which, from now on, only the bytes are kept that its readers still need.

@@ -25,6 +25,8 @@ extension Fetch: ExchangeHandler {
         guard state == .asking else { return }
         progress.last = context.now
         perform(HeadHandling(of: self).action(on: head))
+        // The content that is here cannot break off.
+        if head.content == nil, let fetched { resumption = Resumption(of: self, fetched, head) }
     }
 
     func exchange(_ exchange: Exchange, upgradedTo connection: UpstreamConnection, head: borrowing ReceivedHead) {
@@ -46,9 +48,11 @@ extension Fetch: ExchangeHandler {
             var error = error
             error.duration = UInt64(max(0, context.now - sentAt.monotonic))
             end(.failed(error))
-        case .streaming:
-            // A response that broke the rules of its syntax is not trusted at all.
-            end(.truncated(.origin(error.failure, error.brokenRule), keepsPart: !error.isMalformed))
+        case .streaming, .resuming:
+            // A response that broke the rules of its syntax is not trusted at all, nor is one that cannot be the rest.
+            let isTrusted = !error.isMalformed && error.failure != .head
+            if isTrusted, resumption?.begin() == true { return }
+            end(.truncated(.origin(error.failure, error.brokenRule), keepsPart: isTrusted))
         case .new, .over: break
         }
     }
@@ -103,15 +107,28 @@ extension Fetch: ExchangeHandler {
         case .handOut(let fetched):
             self.fetched = fetched
             arriving = ArrivingBody(fetched.decision.keeping, length: fetched.decision.contentLength)
-            // An origin of an event stream may be silent between two events.
-            if isIncremental, fetched.decision.part == nil {
-                exchange?.allowSilence(context.loopSettings.timeouts.tunnel)
-            }
+            allowSilence()
             if handOutIfInMemory(fetched) { return }
             enter(.awaitingMemory)
             waitForMemory()
-            decideContinuation()
+            setContinues(withoutClients: Continuation.isAllowed(for: self))
         }
+    }
+
+    /// An origin of an event stream may be silent between two events.
+    private func allowSilence() {
+        if isIncremental, fetched?.decision.part == nil {
+            exchange?.allowSilence(context.loopSettings.timeouts.tunnel)
+        }
+    }
+
+    /// The rest of the body arrives from now on, by another exchange.
+    /// - Parameter length: the length of the whole body.
+    func goOn(toLength length: Int?) {
+        enter(.streaming)
+        arriving = arriving.expecting(length)
+        fetched?.noteResumption()
+        allowSilence()
     }
 
     /// Hands out the response whose head is there, if there is memory for the first piece of its content: no client
@@ -147,16 +164,7 @@ extension Fetch: ExchangeHandler {
             if hasAlias { placement.isFound = true }
             if !isWhole { operation.pinBeginning(of: fetched, until: context.shared.callbacks) }
         }
-        decideContinuation()
-    }
-
-    /// Decides whether the fetch continues without clients. The head tells: the response must be storable, and its body
-    /// must not be one that may never end.
-    private func decideContinuation() {
-        // A fetch that carries a request's content needs its client until that is complete.
-        setContinues(
-            withoutClients: arriving.willBeStored && !request.hasContent && !(isIncremental && arriving.length == nil)
-                && (plan.isRefresh || context.settings.coalescing.whenLastLeaves == .finish))
+        setContinues(withoutClients: Continuation.isAllowed(for: self))
     }
 
     // MARK: The body
@@ -201,7 +209,7 @@ extension Fetch: ExchangeHandler {
     }
 
     func bodyHasRoom() {
-        guard state == .streaming else { return }
+        guard state.isHandedOut else { return }
         arriving = arriving.resumed()
         progress.last = context.now
         exchange?.resume()

@@ -14,7 +14,9 @@ import Upstream
 ///
 /// ```
 /// new ─begin→ asking ─head→ streaming ─end→ over (stored)
-///               │ │             └─failure→ over (body failed; the bytes received may be kept as a part)
+///               │ │             ├─failure→ over (body failed; the bytes received may be kept as a part)
+///               │ │             └─failure, rest requested→ resuming ─206 with the rest→ streaming
+///               │ │                                            └─another response, failure→ over (as above)
 ///               │ ├─head after which the origin is asked again→ asking
 ///               │ ├─head in whose place a stored response is the answer→ over (validated, or stale)
 ///               │ ├─head of no use for the waiters→ over (released)
@@ -27,17 +29,22 @@ import Upstream
 ///
 /// This file has the life cycle, `Fetch+Exchange` the events of the exchange. Values decide: `FetchRequestWriter` on the
 /// request that the origin gets, `HeadHandling` on the action after a head, `Placement` on the key of the response,
-/// `ArrivingBody` on memory and back-pressure. `Announcement` makes the response known, `ResponseStoring` stores it.
+/// `ArrivingBody` on memory and back-pressure, `Continuation` on the time after the last client. `Announcement` makes the
+/// response known, `ResponseStoring` stores it, `Resumption` requests the rest of one that broke off.
 final class Fetch: DeadlineTarget {
     enum State {
-        case new, asking, awaitingMemory, streaming, over
+        case new, asking, awaitingMemory, streaming, resuming, over
+
+        /// Whether the waiters have the response, whose body has not ended.
+        var isHandedOut: Bool { self == .streaming || self == .resuming }
 
         fileprivate func leads(to next: State) -> Bool {
             switch self {
             case .new: next == .asking || next == .over
             case .asking: next == .awaitingMemory || next == .streaming || next == .over
             case .awaitingMemory: next == .streaming || next == .over
-            case .streaming: next == .over
+            case .streaming: next == .resuming || next == .over
+            case .resuming: next == .streaming || next == .over
             case .over: false
             }
         }
@@ -66,13 +73,14 @@ final class Fetch: DeadlineTarget {
     var fetched: FetchedResponse?
     /// The response's body, from its head on.
     var arriving = ArrivingBody()
+    /// `nil` if the rest of the response would not be requested, should its body break off.
+    var resumption: Resumption?
     var progress = ProgressCheck()
     /// The conditions that the origin was sent.
     private(set) var conditions = FetchRequestWriter.Conditions.storedAndClients
     /// Whether the leader's client waits for 100 from the origin. If content was read ahead, the client has got a 100.
     let awaitsContinue: Bool
-    /// Whether the fetch continues when its last client leaves: the operation's policy, as far as the fetch has set it.
-    private var continuesWithoutClients: Bool
+    private var continuation: Continuation
 
     var request: ClientRequest { plan.request }
     /// The method that the origin is sent.
@@ -80,15 +88,8 @@ final class Fetch: DeadlineTarget {
     /// The key under which the response belongs.
     var storeKey: CacheKey { placement.otherKey ?? request.key }
     /// Whether an invalidation concerns the response: the fetch may neither store it nor share it with later requests.
-    /// See `SharedState.invalidate`. Called under the lock of a shard of the store, too.
-    var wasInvalidated: Bool {
-        guard let operation, !operation.wasInvalidated else { return true }
-        // An invalidation finds no operation that was cancelled, and none by a key that it does not have yet.
-        guard operation.hasEnded || !placement.isFound else { return false }
-        let sent = request.sentKey.bytes
-        return context.variations.wasInvalidated(sent.span, since: placement.formerInvalidations)
-    }
-
+    /// See `SharedState.invalidate`.
+    var wasInvalidated: Bool { placement.wasInvalidated(operation, of: request, in: context.variations) }
     /// Whether an earlier fetch, which the leader had joined, brought a response for its own leader only. Then a status
     /// that concerns the request concerns them all, and the next requests must not wait for one another.
     var leaderWasReleased: Bool { leader?.wasReleased == true }
@@ -106,7 +107,7 @@ final class Fetch: DeadlineTarget {
         self.arrival = copy arrival
         self.leader = copy leader
         self.context = copy context
-        continuesWithoutClients = plan.isRefresh
+        continuation = Continuation(withoutClients: plan.isRefresh)
         self.plan = plan
         sentAt = arrival.time
         super.init()
@@ -152,9 +153,10 @@ final class Fetch: DeadlineTarget {
     /// The only way to an end. A later call has no effect.
     func end(_ ending: FetchEnding) {
         guard state != .over else { return }
-        let isHandedOut = state == .streaming
+        let isHandedOut = state.isHandedOut
         enter(.over)
         arriving = arriving.leavingLine()
+        resumption = nil
         if isHandedOut, ending.breaksBody, let fetched { breakBody(of: fetched, ending) }
         // Moved out of the property: a use in place would retain the object.
         fetched.take()?.noteEnd(at: context.moment)
@@ -189,24 +191,12 @@ final class Fetch: DeadlineTarget {
 
     /// Sets whether the fetch outlives its last client. If it may not and no client is left, the fetch ends now.
     func setContinues(withoutClients continues: Bool) {
-        // Under an unchanged policy the last client that left has ended the fetch, but released requests do not leave.
-        let changes = continues != continuesWithoutClients
-        guard changes || (!continues && plan.isShared), let operation else { return }
-        if changes {
-            continuesWithoutClients = continues
-            operation.lastLeavePolicy = continues ? .goOn : .cancel
-        }
-        if !continues { operation.cancelIfUnattended() }
+        continuation = continuation.set(withoutClients: continues, operation, isShared: plan.isShared)
     }
 
     override func deadlineReached() -> Int64? {
-        let (standsStill, next, left) = progress.reached(for: self, isPaused: arriving.isPaused)
+        let (next, left) = progress.reached(for: self, isPaused: arriving.isPaused)
         progress = left
-        // The waiters stay; the next request starts another fetch. An incremental response is not overtaken: each
-        // request in a quiet hour would open another stream.
-        if standsStill, !(state == .streaming && isIncremental), operation?.close() == true {
-            context.metrics.add(.coalescing(.overtaken))
-        }
         return next
     }
 }

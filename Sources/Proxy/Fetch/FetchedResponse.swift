@@ -68,6 +68,7 @@ final class FetchedResponse: Sendable {
     let hasAge: Bool
     /// When the origin's response had ended, in nanoseconds of the monotonic clock; 0 before.
     private let ended = Atomic<Int64>(0)
+    private let resumed = Atomic<UInt8>(0)
     private let later = Guarded(Later())
 
     init(
@@ -102,6 +103,12 @@ final class FetchedResponse: Sendable {
     func noteEnd(at now: Moment) {
         if ended.load(ordering: .relaxed) == 0 { ended.store(now.monotonic, ordering: .relaxed) }
     }
+
+    /// The body has broken off and goes on. Called before its readers get more of it.
+    func noteResumption() { resumed.wrappingAdd(1, ordering: .relaxed) }
+
+    /// How often the body has broken off and gone on.
+    var resumes: UInt8 { resumed.load(ordering: .relaxed) }
 
     /// The body ends short. Called before any reader is told.
     func noteShortfall(_ shortfall: Shortfall) { later.withLock { $0.shortfall = shortfall } }

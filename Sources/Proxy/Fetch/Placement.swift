@@ -1,4 +1,5 @@
 import Bytes
+import Coalescing
 import HTTPSemantics
 import Routing
 import Storage
@@ -41,6 +42,20 @@ struct Placement {
         }
         otherKey = storeKey == request.key ? nil : storeKey
         isFound = otherKey == nil
+    }
+
+    /// Whether an invalidation concerns the response. Called under the lock of a shard of the store, too.
+    /// - Parameters:
+    ///   - operation: the fetch's; `nil` once the fetch has ended.
+    ///   - request: the fetch's.
+    func wasInvalidated(
+        _ operation: FetchOperation?, of request: ClientRequest, in variations: SearchVariations
+    ) -> Bool {
+        guard let operation, !operation.wasInvalidated else { return true }
+        // An invalidation finds no operation that was cancelled, and none by a key that it does not have yet.
+        guard operation.hasEnded || !isFound else { return false }
+        let sent = request.sentKey.bytes
+        return variations.wasInvalidated(sent.span, since: formerInvalidations)
     }
 
     /// Whether a stored response still belongs under the key that `request` found it under, once it has been updated.

@@ -1,5 +1,7 @@
+import Coalescing
 import Libevent
 import Routing
+import Telemetry
 
 /// Checks from time to time whether the origin of a shared fetch stands still: then the next request starts another
 /// fetch. Belongs to one fetch, on its loop. Its methods return the next value: a change in place would need a run-time
@@ -29,18 +31,24 @@ struct ProgressCheck {
         return self
     }
 
+    /// Lets the next request start another fetch if the origin has made no progress for too long.
     /// - Parameter isPaused: whether the origin cannot show progress, since it is held back.
-    /// - Returns: whether the origin has made no progress for too long, and when the wheel is to call again.
-    consuming func reached(for fetch: Fetch, isPaused: Bool) -> (standsStill: Bool, next: Int64?, left: Self) {
+    /// - Returns: when the wheel is to call again.
+    consuming func reached(for fetch: Fetch, isPaused: Bool) -> (next: Int64?, left: Self) {
         let (reached, left) = deadline.reached(at: fetch.context.now)
         deadline = left
         switch reached {
-        case .nothing: return (false, nil, self)
-        case .later(let time): return (false, time, self)
+        case .nothing: return (nil, self)
+        case .later(let time): return (time, self)
         case .due: break
         }
         let (stillFor, patience) = (isPaused ? 0 : fetch.context.now - last, Self.patience(with: fetch))
-        guard stillFor < patience else { return (true, nil, self) }
-        return (false, nil, armed(after: patience - stillFor, for: fetch))
+        if stillFor < patience { return (nil, armed(after: patience - stillFor, for: fetch)) }
+        // The waiters stay. An incremental response is not overtaken: each request in a quiet hour would open another
+        // stream.
+        if !(fetch.state.isHandedOut && fetch.isIncremental), fetch.operation?.close() == true {
+            fetch.context.metrics.add(.coalescing(.overtaken))
+        }
+        return (nil, self)
     }
 }

@@ -12,7 +12,7 @@ final class Notices {
     private enum Kind: Hashable {
         case malformed, timeout
         /// One kind for each upstream, so that failures of one upstream do not suppress messages about another.
-        case upstream(String), connection(String), bound(String)
+        case upstream(String), resumed(String), connection(String), bound(String)
         case server, accept, capacity, memory, denied, limited
 
         /// The level of its messages, and its name in a message about suppressed ones. Errors of clients are below
@@ -22,6 +22,7 @@ final class Notices {
             case .malformed: (.info, "malformed requests")
             case .timeout: (.info, "requests that did not arrive in time")
             case .upstream(let name): (.warning, "failures of upstream \(name)")
+            case .resumed(let name): (.notice, "resumed responses of upstream \(name)")
             case .connection(let name): (.debug, "connections of upstream \(name)")
             case .server: (.warning, "changes of servers")
             case .denied: (.info, "requests of clients that may not use their route")
@@ -71,6 +72,18 @@ final class Notices {
     func upstreamFailed(_ error: UpstreamError, of request: ClientRequest) {
         let upstream = request.route.origin.settings.name
         write(.upstream(upstream), "upstream \(upstream) failed for \(request.summary): \(error)")
+    }
+
+    /// Reports that a response which had broken off goes on.
+    /// - Parameters:
+    ///   - received: the number of bytes before the break.
+    ///   - server: the address of the server that sends the rest.
+    func resumed(_ request: ClientRequest, after received: Int, at server: ByteSlice) {
+        let upstream = request.route.origin.settings.name
+        write(
+            .resumed(upstream),
+            "upstream \(upstream): response to \(request.summary) broke off after \(received) bytes; resumed at \(String(server))"
+        )
     }
 
     /// Reports a change of a server's state, unless another loop has reported it already.

@@ -58,7 +58,7 @@ final class Recorder {
 
     func record(
         _ sent: SentResponse, of request: ClientRequest, _ provenance: Provenance, client: Span<UInt8>,
-        server: Span<UInt8>, upstreamDuration: UInt64?, madeID: RequestID
+        server: Span<UInt8>, upstreamDuration: UInt64?, madeID: RequestID, resumes: UInt8
     ) {
         let (head, fields) = (request.head, request.fields)
         var record = makeRecord(sent, provenance.verdict)
@@ -67,6 +67,7 @@ final class Recorder {
         record.operation = provenance.operation ?? 0
         record.upstreamStatus = provenance.originStatus?.code ?? 0
         record.upstreamDuration = upstreamDuration
+        record.resumes = resumes
         count(head.method, record, request.route.upstreamMetrics)
         append(
             record, head, fields.view, client: client, isProxied: sent.isProxied, madeID: madeID, server: server,

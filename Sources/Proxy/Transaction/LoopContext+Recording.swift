@@ -16,6 +16,7 @@ extension LoopContext {
         }
         recorder.record(
             sent, of: request, provenance, client: client.span, server: server.span,
-            upstreamDuration: fetched?.upstreamDuration ?? contacted?.duration, madeID: transaction.arrival.madeID)
+            upstreamDuration: fetched?.upstreamDuration ?? contacted?.duration, madeID: transaction.arrival.madeID,
+            resumes: fetched?.resumes ?? 0)
     }
 }

@@ -73,6 +73,10 @@ struct AccessLogFormatter {
             line.append(" request_id=")
             line.append(texts.extracting(record.requestIDRange))
         }
+        if record.resumes > 0 {
+            line.append(" resumed=")
+            line.append(decimal: UInt64(record.resumes))
+        }
         if record.isAborted { line.append(" aborted") }
         if record.isClipped { line.append(" clipped") }
     }
@@ -136,6 +140,10 @@ struct AccessLogFormatter {
         appendMember(",\"referer\":", texts.extracting(record.range(of: .referer)), to: line)
         appendMember(",\"user_agent\":", texts.extracting(record.range(of: .userAgent)), to: line)
         appendMember(",\"request_id\":", texts.extracting(record.requestIDRange), to: line)
+        if record.resumes > 0 {
+            line.append(",\"resumed\":")
+            line.append(decimal: UInt64(record.resumes))
+        }
         if record.isAborted { line.append(",\"aborted\":true") }
         if record.isClipped { line.append(",\"clipped\":true") }
         line.append("}")

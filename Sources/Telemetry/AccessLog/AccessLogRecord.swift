@@ -26,6 +26,8 @@ public struct AccessLogRecord: Sendable {
     public var role: Role = .none
     /// Whether the client left, or the response was cut off, before the response's end.
     public var isAborted = false
+    /// How often the origin's response broke off and went on by another exchange.
+    public var resumes: UInt8 = 0
     /// Whether a text was longer than its limit.
     private(set) var isClipped = false
     /// Bytes of the request's identifier, which stands behind the texts; 0: it has none.

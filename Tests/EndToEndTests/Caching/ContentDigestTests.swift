@@ -106,7 +106,7 @@ import Testing
     }
 
     @Test func `a completed response has its own digest, and its parts have none`() throws {
-        try scenario { origin, proxy in
+        try scenario(.resume(0)) { origin, proxy in
             origin.on("/x") { request in
                 request["range"] == nil
                     ? [

@@ -445,7 +445,7 @@ import Testing
 
     @Test(arguments: [true, false])
     func `a full response that was cut off twice is completed piece by piece`(chunked: Bool) throws {
-        try scenario { origin, proxy in
+        try scenario(.resume(0)) { origin, proxy in
             origin.on("/x") { request in
                 let fields = ["Cache-Control: max-age=60", "ETag: \"v1\""]
                 switch request.number {

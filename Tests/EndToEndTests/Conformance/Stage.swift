@@ -57,7 +57,8 @@ final class Stage: Sendable {
         return page.split(separator: path).dropFirst().filter { $0.first?.isNumber != true }
     }
 
-    /// Routes by first path segment. Cases make the origin fail on purpose, so it is never left alone for that.
+    /// Routes by first path segment. Cases make the origin fail on purpose, so it is never left alone for that. What
+    /// breaks off is not resumed, so that it can be seen as a part.
     private static func configuration(upstream url: String) -> String {
         """
         clients:
@@ -69,6 +70,7 @@ final class Stage: Sendable {
             servers: ["\(url)"]
             max-failures: 1000000
             max-concurrent-fetches: 5000
+            resume: 0
           - name: impatient
             servers: ["\(url)"]
             max-failures: 1000000

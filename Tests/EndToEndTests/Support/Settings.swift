@@ -39,6 +39,7 @@ enum Setting: Sendable {
     case maxQueuedFetches(Int)
     case maxFailures(Int)
     case failureCooldown(Duration)
+    case resume(Int)
 
     /// Any other key, as it stands in the file.
     case other(section: String, key: String, value: String)
@@ -81,6 +82,7 @@ enum Setting: Sendable {
         case .maxQueuedFetches(let count): ("upstream", "max-queued-fetches", "\(count)")
         case .maxFailures(let count): ("upstream", "max-failures", "\(count)")
         case .failureCooldown(let time): ("upstream", "failure-cooldown", time.inFile)
+        case .resume(let times): ("upstream", "resume", "\(times)")
         case .other(let section, let key, let value): (section, key, value)
         case .storesPostAnswers: ("route", "store-post-answers", "true")
         case .accessLog: ("access-log", "target", "@/access.log")
@@ -156,6 +158,7 @@ enum Metric: String {
     case queued = #"coalesced_fetches_queued{upstream="origin"}"#
     case slots = #"coalesced_fetches_limit{upstream="origin"}"#
     case retries = "coalesced_upstream_retries_total"
+    case resumes = "coalesced_upstream_resumes_total"
     case connectFailures = #"coalesced_upstream_failures_total{kind="connect"}"#
     case openClients = "coalesced_client_connections"
     case clientLimit = "coalesced_client_connections_limit"

@@ -1,0 +1,161 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Routing
+import Telemetry
+import Upstream
+
+/// Requests the rest of a response whose body has broken off, so that the body goes on and its readers notice nothing.
+///
+/// Made with the head of a response whose content has yet to arrive. Owned by its fetch, confined to its loop. The
+/// fetch handles the first exchange, this object the later ones: it checks each head, and passes the bytes on.
+///
+/// ```
+/// the fetch streams ─the body breaks off→ asking ─206 with the rest→ the fetch streams
+///                                          ↑ │ └─another response→ the fetch ends (body cut)
+///                             waiting ─time┘ │
+///                                ↑───────────┘ no response, or a status after which requests are sent again
+/// ```
+///
+/// Each request counts: a response whose rest was requested `resume` times is cut when it breaks off once more.
+final class Resumption: ExchangeHandler {
+    /// The wait after the first request that brought no byte, in nanoseconds. It doubles with each further one.
+    private static let firstWait: Int64 = 100_000_000
+    /// The longest wait, in nanoseconds.
+    private static let longestWait: Int64 = 5_000_000_000
+
+    private let fetch: Fetch
+    private var content: ResumableContent
+    /// How often the rest may still be requested.
+    private var left: Int
+    /// How many bytes there were when the rest was last requested; `nil` if it was not.
+    private var former: Int?
+    /// How many requests in a row brought no byte.
+    private var fruitless = 0
+    /// How many bytes there are once the present exchange has ended.
+    private var end = 0
+
+    /// `nil` if the rest of the response could not be requested.
+    /// - Parameters:
+    ///   - fetched: the response of `fetch`.
+    ///   - head: its head, as the origin sent it.
+    init?(of fetch: Fetch, _ fetched: FetchedResponse, _ head: borrowing ReceivedHead) {
+        left = fetch.request.route.origin.settings.resume
+        // The credentials of a bound connection ended with it.
+        guard left > 0, fetch.method == .get, !fetch.request.hasContent, !fetch.plan.asksForUpgrade,
+            !fetch.request.isBound,
+            let content = ResumableContent(
+                head.fields, status: head.head.status, contentLength: head.head.framing.announcedLength,
+                part: fetched.decision.part)
+        else { return nil }
+        self.content = content
+        self.fetch = fetch
+    }
+
+    /// The body has broken off: requests the rest, at once or after a moment.
+    /// - Returns: false if no further request is allowed, or no byte is missing.
+    func begin() -> Bool {
+        let received = fetch.arriving.received
+        guard left > 0, received < content.contentLength ?? .max else { return false }
+        left -= 1
+        fruitless = received == former ? fruitless + 1 : 0
+        former = received
+        if fetch.state == .streaming { fetch.enter(.resuming) }
+        guard fruitless > 0 else {
+            ask()
+            return true
+        }
+        let wait = fruitless > 6 ? Self.longestWait : min(Self.longestWait, Self.firstWait << Int64(fruitless - 1))
+        fetch.context.loop.schedule(after: wait) { [weak self] in self?.ask() }
+        return true
+    }
+
+    private func ask() {
+        guard fetch.state == .resuming, let asked = fetch.exchange?.request else { return }
+        let request = asked.forRest(of: content, after: fetch.arriving.received)
+        let exchange = Exchange(request, pool: fetch.context.pool(for: fetch.request), handler: self)
+        exchange.start()
+        fetch.exchange = exchange
+    }
+
+    private func cut(keepsPart: Bool) { fetch.end(.truncated(.origin(.body, nil), keepsPart: keepsPart)) }
+
+    // MARK: The exchange
+
+    func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
+        guard fetch.state == .resuming else { return }
+        fetch.progress.last = fetch.context.now
+        let (request, received, status) = (fetch.request, fetch.arriving.received, head.head.status)
+        if request.route.origin.settings.retry.statuses.contains(status.code) {
+            exchange.cancel()
+            if !begin() { cut(keepsPart: true) }
+            return
+        }
+        guard
+            let end = content.noteRest(
+                head.fields, status: status, contentLength: head.head.framing.announcedLength, after: received)
+        else { return cut(keepsPart: false) }
+        self.end = end
+        request.route.upstreamMetrics.add(.resumes)
+        fetch.context.notices.resumed(request, after: received, at: exchange.addressText)
+        fetch.goOn(toLength: content.contentLength)
+    }
+
+    func exchange(_ exchange: Exchange, received bytes: Span<UInt8>) -> BodyIntake {
+        guard fetch.state == .streaming else { return .taken }
+        guard fetch.arriving.received + bytes.count <= end else {
+            // Which of the bytes are right is unknown.
+            cut(keepsPart: false)
+            return .taken
+        }
+        return fetch.exchange(exchange, received: bytes)
+    }
+
+    /// Trailers of a part say nothing of the whole.
+    func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?) {
+        guard exchange === fetch.exchange, fetch.state == .streaming else { return }
+        // The origin sent less than was requested, as it may (RFC 9110 §15.3.7).
+        if fetch.arriving.received == end, begin() { return }
+        fetch.exchange(exchange, endedWith: nil)
+    }
+
+    func exchange(_ exchange: Exchange, failedWith error: UpstreamError) {
+        fetch.exchange(exchange, failedWith: error)
+    }
+
+    func exchange(_ exchange: Exchange, interim head: borrowing ReceivedHead) {
+        fetch.progress.last = fetch.context.now
+    }
+
+    /// Not called: the requests ask for no other protocol.
+    func exchange(_ exchange: Exchange, upgradedTo connection: UpstreamConnection, head: borrowing ReceivedHead) {
+        connection.closeTunnel()
+    }
+
+    /// Not called: the requests have no content.
+    func exchangeTakesContent(_ exchange: Exchange) {}
+}
+
+extension UpstreamRequest {
+    /// The same request for the bytes of `content` after the first `received` ones.
+    func forRest(of content: ResumableContent, after received: Int) -> UpstreamRequest {
+        let (former, rest) = (head.span, ByteBuffer(capacity: head.count + 128))
+        var start = 0
+        while let end = former.firstIndex(of: UInt8(ascii: "\n"), from: start) {
+            let line = former.extracting(start..<end + 1)
+            start = end + 1
+            // The empty line.
+            if line.count <= 2 { break }
+            if !Self.isReplaced(line) { rest.append(line) }
+        }
+        content.writeConditions(after: received, to: rest)
+        rest.appendLineEnd()
+        return UpstreamRequest(method: method, head: rest.copied(), mayBeNotModified: false)
+    }
+
+    /// Whether the line has a condition or a range that was for the first response.
+    private static func isReplaced(_ line: Span<UInt8>) -> Bool {
+        line.hasPrefixIgnoringCase("range:") || line.hasPrefixIgnoringCase("if-range:")
+            || line.hasPrefixIgnoringCase("if-none-match:") || line.hasPrefixIgnoringCase("if-modified-since:")
+    }
+}
