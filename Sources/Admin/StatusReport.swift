@@ -95,7 +95,6 @@ extension JSONText {
     private mutating func add(_ state: ServerState, at time: Int64) {
         member("state", state.isUp ? "up" : "failing")
         if let changed = state.changedAt { member("state_seconds", Self.seconds(time - changed)) }
-        member("failing_workers", state.failingLoops)
         if let next = state.nextTry { member("next_try_seconds", Self.seconds(next - time)) }
         member("in_use", state.inUse)
         member("idle", state.idle)

@@ -10,7 +10,6 @@ enum UpstreamAdvice {
         for (upstream, node) in zip(upstreams, nodes) {
             warnOfSharing(upstream, node, &reader)
             warnOfWeights(upstream, node, &reader)
-            warnOfBackups(upstream, node, &reader)
         }
     }
 
@@ -42,17 +41,5 @@ enum UpstreamAdvice {
                     : "servers of the same weight (\(weight)) share as if they had none")
                     + "; remove `weight`, or give another server a different one")
         }
-    }
-
-    /// The only server that is no backup is never ejected because of its answers.
-    private static func warnOfBackups(_ upstream: UpstreamSettings, _ node: Node, _ reader: inout Reader) {
-        let first = upstream.servers.filter { !$0.isBackup }
-        guard first.count == 1, first[0].address != nil, upstream.servers.count > 1, upstream.health == nil,
-            let position = node["servers"]?.position
-        else { return }
-        reader.warn(
-            position,
-            "\(first[0]) is the only server that is no backup, and stays in use as long as it takes connections, even if all its responses are errors; "
-                + "add `health`, so that the backup takes over then")
     }
 }

@@ -22,8 +22,9 @@ enum UpstreamKeys {
             "balance", \.balance, .word,
             """
             How the servers share the requests. round-robin: in turn, by their weights. least-requests: each request \
-            goes to the less busy of two servers chosen at random (requests in flight for its weight; if equal, the \
-            faster one). hash: each key of the cache has a server of its own; if a server is lost, only its keys move.
+            goes to the less busy of two servers chosen at random (requests in flight for its weight, times how long \
+            a response took there lately). hash: each key of the cache has a server of its own; if a server is lost, \
+            only its keys move.
             """),
         Key("health", \.health, FailureKeys.health, FailureKeys.healthDoc),
         Key("retry", \.retry, FailureKeys.retry, FailureKeys.retryDoc),

@@ -141,7 +141,8 @@ public enum CoalescingEvent: UInt8, PublicName {
 
 /// The failure of an exchange with an origin, by the step that failed. The cases are in the order of an exchange.
 public enum UpstreamFailure: UInt8, PublicName {
-    /// The proxy has no descriptor, memory or port left for a connection: another server would not help.
+    /// The proxy has no descriptor, memory or port left for a connection, or no server takes requests at the moment:
+    /// there is no other to ask.
     case unavailable
     /// The server's name did not resolve.
     case resolve

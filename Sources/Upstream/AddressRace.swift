@@ -2,7 +2,7 @@ import Bytes
 import Libevent
 import Telemetry
 
-/// The connection attempts of one exchange to the addresses of one server (RFC 8305 §5). An attempt that fails is
+/// The connection attempts of one exchange to the addresses of one server (RFC 8305 §5), which may be several places. An attempt that fails is
 /// followed by one to the next address; an attempt that takes longer than `delay` gets the next one as its rival. The
 /// first connection that is established wins.
 ///
@@ -22,6 +22,12 @@ final class AddressRace {
     /// remembered, so that few requests reach this number.
     private static let most = 4
 
+    /// One address to try, and the place that it belongs to.
+    struct Candidate {
+        let home: PlaceConnections
+        let address: SocketAddress
+    }
+
     enum End {
         case won(UpstreamConnection)
         /// No address took a connection.
@@ -33,11 +39,12 @@ final class AddressRace {
     }
 
     private let pool: UpstreamPool
-    private let server: Int
     /// Owns this race.
     private unowned let exchange: Exchange
     /// The addresses that are still to be tried.
-    private var addresses: ArraySlice<SocketAddress>
+    private var addresses: ArraySlice<Candidate>
+    /// The numbers of the places that were tried.
+    private(set) var tried: [Int] = []
     /// Connections that are being established, in the order in which they began.
     private var attempts: [UpstreamConnection] = []
     /// Begins the next connection attempt beside the pending ones.
@@ -48,9 +55,8 @@ final class AddressRace {
     private var failedAddress: ByteSlice?
 
     /// - Parameter addresses: in the order in which they are tried.
-    init(to addresses: [SocketAddress], ofServer server: Int, of pool: UpstreamPool, for exchange: Exchange) {
+    init(to addresses: [Candidate], of pool: UpstreamPool, for exchange: Exchange) {
         self.addresses = addresses[...]
-        self.server = server
         self.pool = pool
         self.exchange = exchange
     }
@@ -63,15 +69,18 @@ final class AddressRace {
         guard let next = addresses.popFirst() else {
             return attempts.isEmpty ? exchange.raceEnded(.lost(failure)) : ()
         }
+        tried.append(next.home.place.number)
         do throws(SystemError) {
-            attempts.append(try UpstreamConnection(connectingTo: next, server: server, pool: pool, for: exchange))
+            attempts.append(
+                try UpstreamConnection(connectingTo: next.address, at: next.home, pool: pool, for: exchange))
             startNextLater()
         } catch {
             cannotConnect(to: next, error)
         }
     }
 
-    private func cannotConnect(to address: SocketAddress, _ error: SystemError) {
+    private func cannotConnect(to candidate: Candidate, _ error: SystemError) {
+        let address = candidate.address
         if attempts.isEmpty { failedAddress = ByteSlice(address.description) }
         if error.isShortageHere {
             // The connections that have begun may still be established.
@@ -81,7 +90,7 @@ final class AddressRace {
         if error.isForNow, case .unix = address { return exchange.raceEnded(.queueFull(address)) }
         let failure = UpstreamError(cannotConnectTo: address, error)
         // An unreachable network is not reported: it only shows, say, that this machine has IPv4 alone.
-        exchange.noteFailure(failure, at: address, isTold: !error.isUnreachableNetwork)
+        exchange.noteFailure(failure, at: candidate.home, isTold: !error.isUnreachableNetwork)
         // The error of another address tells more than, say, that this machine has no IPv6.
         if !error.isUnreachableNetwork || self.failure.failure == .resolve { self.failure = failure }
         connectToNext()
@@ -102,7 +111,7 @@ final class AddressRace {
 
     private func lost(_ connection: UpstreamConnection, _ error: UpstreamError) {
         nextStart?.cancel()
-        exchange.noteFailure(error, at: connection.address)
+        exchange.noteFailure(error, at: connection.home)
         if attempts.last === connection { failedAddress = connection.addressText }
         attempts.removeAll { $0 === connection }
         failure = error
@@ -124,7 +133,7 @@ final class AddressRace {
             }
             if isSlower {
                 exchange.noteFailure(
-                    UpstreamError(.connectTimeout, detail: "\(one.address): others were faster"), at: one.address)
+                    UpstreamError(.connectTimeout, detail: "\(one.address): others were faster"), at: one.home)
             }
             one.abandonExchange()
         }

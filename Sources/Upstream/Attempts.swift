@@ -1,16 +1,17 @@
 import HTTPSemantics
 
-/// Decides whether a request is sent again after an attempt without a response, and to which server.
+/// Decides whether a request is sent again after an attempt without a response, or with one that is no use, and where.
+/// `UpstreamPool` chooses the next place; the places that were tried are not asked again.
 ///
 /// | the attempt ended so | the request is sent again |
 /// | --- | --- |
-/// | no connection to the server | to the next server, until all were asked |
-/// | the queue of the server's Unix socket is full | to the next server; once all were asked, it waits for the first server with a full queue |
+/// | no connection to the place | to the next place, until none is left; not if the origin has only one place |
+/// | the queue of the server's Unix socket is full | the same; once none is left, it waits for the first server with a full queue |
 /// | idle connection dead, nothing of the request taken | on a new connection, with any method: the request reached no server |
 /// | idle connection answering 408 as it closes | the same, if the request has no content, or its content is kept: the server had stopped waiting for a request (RFC 9110 §15.5.9). Content that is on its way cannot be sent again: the 408 is the response, and the client may repeat the whole request |
-/// | idle connection dead before a response | on a new connection, once, if the request may be sent twice (RFC 9110 §9.2.2, RFC 9112 §9.3.1): the close alone does not tell whether the server acted on the request |
-/// | new connection closed before a response | to the next server, or to the next address of the only server, once, if the request may be sent twice and is safe (RFC 9110 §9.2.1): the first server may have begun to act on it |
-/// | any other end | not at all. Asking another server after a silent one would double the wait, and the load of what made the first one slow |
+/// | idle connection dead before a response | on a new connection, once, if the request may be sent twice (RFC 9110 §9.2.2, RFC 9112 §9.3.1): the close alone does not tell whether the server acted on the request. Counts as one of `retry.attempts` |
+/// | new connection closed, malformed head (`error`); no head in time (`timeout`); a status of `retry.on` | to another place, at most `retry.attempts` times, if the cause is in `retry.on`, the request may be sent twice, such a place is in use, and the budget allows it (`RetryBudget`). Otherwise the response is the answer |
+/// | any end after a response's head, or after an interim response | not at all: the client has seen a part |
 ///
 /// Content is kept, and is sent again with its request, if all of it was here before the exchange began and the request
 /// is safe (`QUERY`, RFC 10008 §2). Other requests with content are not sent twice.
@@ -19,7 +20,7 @@ import HTTPSemantics
 struct Attempts {
     /// How an attempt ended.
     enum Ending: Equatable {
-        /// No address of the server took a connection.
+        /// The place took no connection.
         case notConnected
         /// The queue of connections that the server has yet to accept is full.
         case queueIsFull
@@ -28,70 +29,102 @@ struct Attempts {
         case idleWasDead(isUnsent: Bool)
         /// The connection was new, and was closed before a byte of a response.
         case closed
-        /// A part of a response arrived, or no response arrived in time.
-        case failed
+        /// The response had no valid head, or none in time.
+        case noHead(RetrySettings.Causes)
+        /// The response has a status of `retry.on`.
+        case status
+        /// The client may have seen a part of the response, or another place would not help.
+        case brokenOff
     }
 
     enum Next: Equatable {
-        case again, nextServer, giveUp
-        /// Wait for the only server that is not in `triedServers`.
+        case again, nextPlace, giveUp
+        /// Wait for the only place that is not in `tried`.
         case waitForRoom
     }
 
-    /// The servers that took no request, as indices into the settings' list: none of them is asked again.
-    private(set) var triedServers: [Int] = []
-    private let serverCount: Int
-    /// The first server whose queue was full, until the exchange waits for it.
-    private var fullServer: Int?
-    /// Whether the request may be sent a second time. A third time is never allowed.
+    /// The numbers of the places that took no request, or that gave no response of use.
+    private(set) var tried: [Int] = []
+    /// The first place whose queue was full, until the exchange waits for it.
+    private var fullPlace: Int?
+    /// Whether the request may be sent a second time after an idle connection was dead.
     private(set) var mayRepeat: Bool
-    private let isSafe: Bool
+    /// How often the request may still be sent to another place although the first has, or may have, got it.
+    private var retriesLeft: Int
+    private let causes: RetrySettings.Causes
     /// `retry-dead-connection`.
-    private let retries: Bool
+    private let retriesDeadConnection: Bool
     /// Whether an idle connection may be used. After one dead idle connection, others may be dead, too.
     private(set) var mayUseIdle = true
+    /// Whether the request is being retried: only a place that is known to be in use is asked.
+    private(set) var isRetry = false
 
     // Inlined, so that neither argument is copied.
     /// - Parameter keepsContent: whether the request's content is kept until a response arrives.
     @inline(__always)
     init(_ request: UpstreamRequest, _ settings: UpstreamSettings, keepsContent: Bool = false) {
-        serverCount = settings.servers.count
-        retries = settings.retriesDeadConnection
-        mayRepeat = retries && request.mayBeSentAgain(keepsContent: keepsContent)
-        isSafe = request.method.isSafe
+        let mayBeSentAgain = request.mayBeSentAgain(keepsContent: keepsContent)
+        retriesDeadConnection = settings.retriesDeadConnection
+        mayRepeat = retriesDeadConnection && mayBeSentAgain
+        retriesLeft = mayBeSentAgain ? settings.retry.attempts : 0
+        causes = settings.retry.causes
+    }
+
+    /// Notes places that were tried beside the one that `next` is told of.
+    mutating func noteTried(_ places: [Int]) {
+        for place in places where !tried.contains(place) { tried.append(place) }
     }
 
     /// - Parameters:
-    ///   - server: the server that was asked.
-    ///   - hasOtherAddresses: whether that server has addresses other than the one used.
-    mutating func next(after ending: Ending, at server: Int, hasOtherAddresses: Bool = false) -> Next {
+    ///   - place: the number of the place that was asked.
+    ///   - isLone: whether the origin has no other place.
+    ///   - beginRetry: takes a retry out of the budget, if there is a place besides these.
+    mutating func next(
+        after ending: Ending, at place: Int, isLone: Bool = false, beginRetry: (_ besides: [Int]) -> Bool
+    ) -> Next {
         switch ending {
         case .notConnected:
-            return nextServer(after: server)
+            noteTried([place])
+            return isLone ? .giveUp : .nextPlace
         case .queueIsFull:
-            fullServer = fullServer ?? server
-            return nextServer(after: server)
-        case .idleWasDead(isUnsent: true) where retries:
+            fullPlace = fullPlace ?? place
+            noteTried([place])
+            guard isLone else { return .nextPlace }
+            return waitsForFull() ? .waitForRoom : .giveUp
+        case .idleWasDead(isUnsent: true) where retriesDeadConnection:
             mayUseIdle = false
             return .again
         case .idleWasDead:
             guard mayRepeat else { return .giveUp }
             (mayRepeat, mayUseIdle) = (false, false)
+            retriesLeft -= 1
             return .again
         case .closed:
-            guard mayRepeat, isSafe else { return .giveUp }
+            guard causes.contains(.error), retry(elsewhereThan: place, beginRetry) else { return .giveUp }
+            // The next server may close its idle connections just as well.
             (mayRepeat, mayUseIdle) = (false, false)
-            return serverCount == 1 && hasOtherAddresses ? .again : nextServer(after: server)
-        case .failed:
+            return .nextPlace
+        case .noHead(let cause):
+            return causes.contains(cause) && retry(elsewhereThan: place, beginRetry) ? .nextPlace : .giveUp
+        case .status:
+            return retry(elsewhereThan: place, beginRetry) ? .nextPlace : .giveUp
+        case .brokenOff:
             return .giveUp
         }
     }
 
-    private mutating func nextServer(after server: Int) -> Next {
-        triedServers.append(server)
-        guard triedServers.count == serverCount else { return .nextServer }
-        guard let full = fullServer.take() else { return .giveUp }
-        triedServers.removeAll { $0 == full }
-        return .waitForRoom
+    private mutating func retry(elsewhereThan place: Int, _ beginRetry: ([Int]) -> Bool) -> Bool {
+        guard retriesLeft > 0, beginRetry(tried + [place]) else { return false }
+        retriesLeft -= 1
+        noteTried([place])
+        isRetry = true
+        return true
+    }
+
+    /// No place is left. If one had a full queue, `tried` leaves it out from now on.
+    mutating func waitsForFull() -> Bool {
+        guard let full = fullPlace.take() else { return false }
+        tried.removeAll { $0 == full }
+        return true
     }
 }

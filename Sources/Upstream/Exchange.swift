@@ -1,18 +1,20 @@
 package import Bytes
+import HTTPSemantics
 import Libevent
 import Telemetry
 
-/// One request and its response. An exchange finds a server and gets a connection, and gets one more if that connection
-/// is closed before it brings a byte.
+/// One request and its response. An exchange finds a place and gets a connection, and another one if the first brings no
+/// response of use (`Attempts`).
 ///
 /// Owned by the caller (a fetch), which is also its handler. Confined to one loop.
 ///
 /// ```
 /// new ─start→ resolving ─addresses→ connecting ─connected→ exchanging ─complete→ ended
 ///                ↑  └─────────idle connection────────────────↗    │ └─101→ ended (upgraded)
-///                └──next server, or closed before a response──────┘
-/// resolving ─next server→ resolving
-/// connecting ─next server→ resolving
+///                └──next place, or closed before a response───────┘
+/// resolving ─next place, or the name's addresses are places now→ resolving
+/// resolving ─no place is left→ failing
+/// connecting ─next place→ resolving
 /// connecting ─full Unix socket→ waitingForRoom ─after a moment→ connecting
 /// any ─error→ failing ─the handler is told→ ended        any ─cancel→ ended
 /// ```
@@ -40,6 +42,8 @@ package final class Exchange {
     /// The address, as text, of the server asked last, from the first attempt to connect until the response has ended;
     /// for logs.
     package var addressText: ByteSlice { connection?.addressText ?? race?.addressText ?? lastAddress ?? .empty }
+    /// The place that was asked last; `nil` before the first.
+    package var place: Place? { target?.place }
 
     /// The interval, in nanoseconds, at which a full Unix socket is tried again: a hundredth of the usual connect
     /// timeout, and little work for hundreds of waiting exchanges.
@@ -61,12 +65,22 @@ package final class Exchange {
     private let handler: any ExchangeHandler
     private var state = State.new
     private var connection: UpstreamConnection?
-    private var serverIndex = 0
-    /// When this exchange was chosen to try the server, which had been left alone; `nil` if it was not chosen, or after
-    /// a response or a failure of the server.
-    private var tryBegan: Int64?
-    /// The address whose turn it is among the addresses of that server; `nil` if there is no choice.
-    private var turn: ServerAddresses.Turn?
+    /// The place that is asked.
+    private var target: PlaceConnections?
+    /// When this exchange was chosen as the probe of that place; `nil` if it was not chosen, or after a verdict.
+    private var probe: Int64?
+    /// The place that counts this exchange among its requests in flight, if it counts them.
+    private var counted: Place?
+    /// The place to ask first; `nil` once one was chosen.
+    private var preferred: Place?
+    /// The hash of the request's key, under `Balance.hash`.
+    private let key: UInt64
+    /// The last failure to connect, for the log.
+    private var lastFailure: String?
+    /// Whether a retry out of the budget is in flight.
+    private var holdsRetry = false
+    /// Whether the handler was given a head: the client may have seen a part of the response.
+    private var hasHead = false
     /// The connection attempts, while connecting.
     private var race: AddressRace?
     /// Until when a full Unix socket is tried again, in nanoseconds of the loop's clock; `nil` while other servers are
@@ -80,16 +94,21 @@ package final class Exchange {
     ///   - owner: an idle connection of this owner is used first, and the connection that is used belongs to the owner
     ///     from then on; `nil`: the connection belongs to no client connection.
     ///   - early: content that is here already. Only the exchange adds to it from now on.
+    ///   - key: the key of the request, if the pool chooses by it (`UpstreamPool.choosesByKey`).
+    ///   - preferred: the place to ask if it is in use; `nil`: whichever the pool chooses.
     package init(
         _ request: UpstreamRequest, pool: UpstreamPool, handler: any ExchangeHandler, owner: BoundConnections? = nil,
-        early: OutgoingContent? = nil
+        early: OutgoingContent? = nil, key: ByteSlice = .empty, preferring preferred: Place? = nil
     ) {
+        self.key = pool.choosesByKey ? Rendezvous.hash(key.span) : 0
+        self.preferred = preferred
         self.request = request
         self.pool = pool
         self.handler = handler
         self.owner = owner
         self.early = early
-        let keepsContent = early?.isEnded == true && request.repeatsContent && pool.settings.retriesDeadConnection
+        let mayKeep = pool.settings.retriesDeadConnection || pool.settings.retry.attempts > 0
+        let keepsContent = early?.isEnded == true && request.repeatsContent && mayKeep
         attempts = Attempts(request, pool.settings, keepsContent: keepsContent)
         guard keepsContent else { return }
         early?.keep()
@@ -99,7 +118,8 @@ package final class Exchange {
     /// Begins. The handler is not called from inside this call.
     package func start() {
         precondition(state == .new, "an exchange starts once")
-        chooseServer()
+        pool.countRequest()
+        choosePlace()
     }
 
     /// Ends the exchange without another call of the handler. Closes a connection in use.
@@ -109,7 +129,8 @@ package final class Exchange {
         endRace()
         connection?.abandonExchange()
         connection = nil
-        leaveUndecided()
+        leavePlace()
+        endRetry()
     }
 
     /// The only way into a state.
@@ -161,55 +182,80 @@ package final class Exchange {
 
     // MARK: Finding a connection
 
-    private func chooseServer() {
+    private func choosePlace() {
         enter(.resolving)
-        // Before the next server is chosen, which may be the same one.
-        leaveUndecided()
+        // Before the next place is chosen, which may be the same one.
+        leavePlace()
         if attempts.mayUseIdle, let own = owner?.takeIdle(of: pool) {
-            serverIndex = own.server
-            enter(.connecting)
-            connection = own
-            return begin(on: own, isReused: true)
+            go(to: own.home, probe: nil)
+            return use(idle: own)
         }
-        let pick = pool.nextServer(besides: attempts.triedServers)
-        (serverIndex, tryBegan) = (pick.server, pick.tryBegan)
-        turn = pool.nextAddress(of: serverIndex)
-        if let idle = takeIdle() {
-            enter(.connecting)
-            connection = idle
-            return begin(on: idle, isReused: true)
+        switch pool.pick(
+            for: request, besides: attempts.tried, isRetry: attempts.isRetry, key: key, preferring: preferred.take())
+        {
+        case .none(let next):
+            noPlace(next)
+        case .place(let place, let probe):
+            go(to: place, probe: probe)
+            if let idle = takeIdle() { return use(idle: idle) }
+            guard place.isNamed else { return connect(to: place) }
+            pool.resolve(server: place.server) { [weak self] result in self?.resolved(result) }
         }
-        pool.resolve(server: serverIndex) { [weak self] result in self?.resolved(result) }
+    }
+
+    private func go(to place: PlaceConnections, probe: Int64?) {
+        target = place
+        self.probe = probe
+        guard pool.countsRequests else { return }
+        place.place.begin()
+        counted = place.place
+    }
+
+    /// No place is left for the request.
+    private func noPlace(_ next: Int64?) {
+        var attempts = attempts
+        let waits = attempts.waitsForFull()
+        self.attempts = attempts
+        if waits {
+            waitsForRoomUntil = pool.loop.now + pool.timeouts.connect
+            return choosePlace()
+        }
+        let last = lastFailure.map { ", the last one: \($0)" } ?? ""
+        var error = UpstreamError(.unavailable, .noServer, detail: "no server takes requests\(last)")
+        error.retryAfter = pool.waitForPlace(next)
+        cannotConnect(error)
     }
 
     private func takeIdle() -> UpstreamConnection? {
-        attempts.mayUseIdle
-            ? pool.takeIdle(server: serverIndex, at: turn?.address, mayRepeat: attempts.mayRepeat) : nil
+        guard attempts.mayUseIdle, let target else { return nil }
+        return pool.takeIdle(at: target, mayRepeat: attempts.mayRepeat)
+    }
+
+    private func use(idle: UpstreamConnection) {
+        enter(.connecting)
+        connection = idle
+        begin(on: idle, isReused: true)
     }
 
     private func resolved(_ result: Result<[SocketAddress], UpstreamError>) {
-        guard state == .resolving else { return }
+        guard state == .resolving, let target else { return }
         switch result {
-        case .success(let found):
-            enter(.connecting)
-            connect(to: inOrder(found))
+        case .success:
+            // The name may have new addresses, or its first ones, which are places of their own.
+            if target.isListed, !target.place.addresses.isEmpty { connect(to: target) } else { choosePlace() }
         case .failure(let error):
-            serverFailed(error)
+            noteFailure(error)
+            placeFailed(error)
         }
     }
 
-    private func inOrder(_ found: [SocketAddress]) -> [SocketAddress] {
-        guard found.count > 1 else { return found }
-        // The name may have new addresses, or its first ones.
-        if turn.map({ !found.contains($0.address) }) ?? true {
-            leaveTurnUndecided()
-            turn = pool.nextAddress(of: serverIndex)
-        }
-        return turn.map { pool.addresses(of: serverIndex, from: $0.address) } ?? found
+    private func connect(to place: PlaceConnections) {
+        enter(.connecting)
+        connect(toAny: pool.candidates(from: place, besides: attempts.tried))
     }
 
-    private func connect(to addresses: [SocketAddress]) {
-        let race = AddressRace(to: addresses, ofServer: serverIndex, of: pool, for: self)
+    private func connect(toAny addresses: [AddressRace.Candidate]) {
+        let race = AddressRace(to: addresses, of: pool, for: self)
         self.race = race
         race.connectToNext()
     }
@@ -222,12 +268,23 @@ package final class Exchange {
 
     /// Called by the race.
     func raceEnded(_ end: AddressRace.End) {
+        let tried = race?.tried ?? []
         endRace()
         switch end {
         case .won(let connection):
+            if connection.home !== target {
+                leavePlace()
+                go(to: connection.home, probe: nil)
+            }
             self.connection = connection
             begin(on: connection, isReused: false)
-        case .lost(let error): serverFailed(error)
+        case .lost(let error):
+            // The failures of places with one address were noted one by one.
+            if let target, target.place.addresses.count != 1 { noteFailure(error) }
+            var attempts = attempts
+            attempts.noteTried(tried)
+            self.attempts = attempts
+            placeFailed(error)
         // This is not the server's fault.
         case .shortage(let error): cannotConnect(error)
         case .queueFull(let address): waitForRoom(at: address)
@@ -252,19 +309,22 @@ package final class Exchange {
             guard let self, state == .waitingForRoom else { return }
             enter(.connecting)
             // Another exchange may have ended meanwhile, and left its connection idle.
-            guard let idle = takeIdle() else { return connect(to: [address]) }
-            connection = idle
-            begin(on: idle, isReused: true)
+            if let idle = takeIdle() {
+                connection = idle
+                begin(on: idle, isReused: true)
+            } else if let target {
+                connect(toAny: [AddressRace.Candidate(home: target, address: address)])
+            }
         }
     }
 
-    /// Notes the failure of one of the server's several addresses. Does nothing if the server has only one.
-    func noteFailure(
-        _ error: UpstreamError, at address: SocketAddress, isCertain: Bool = true, isTold: Bool = true
-    ) {
-        guard turn != nil else { return }
-        if turn?.address == address { turn?.tryBegan = nil }
-        pool.failed(server: serverIndex, at: address, isCertain: isCertain, isTold ? error : nil)
+    /// Called by the race: an address takes no connection. A server with others leaves it alone at once.
+    func noteFailure(_ error: UpstreamError, at place: PlaceConnections, isTold: Bool = true) {
+        // The two addresses of one place are two ways to it.
+        guard place.place.addresses.count == 1 else { return }
+        pool.failed(
+            place, .error(error), isCertain: pool.hasOthers(besides: place), isTold: isTold,
+            probe: place === target ? probe.take() : nil)
     }
 
     private func begin(on connection: UpstreamConnection, isReused: Bool) {
@@ -278,48 +338,61 @@ package final class Exchange {
         connection = nil
     }
 
-    /// Ends a try of the server, if one is still undecided, without a verdict.
-    private func leaveUndecided() {
-        if let began = tryBegan.take() { pool.undecided(server: serverIndex, tryBegan: began) }
-        leaveTurnUndecided()
+    /// Ends a probe of the place, if one is still undecided, without a verdict, and is in flight there no more.
+    private func leavePlace() {
+        if let began = probe.take(), let target { pool.undecided(target, probe: began) }
+        if let place = counted.take() { place.end() }
     }
 
-    private func leaveTurnUndecided() {
-        if let turn = turn.take() { pool.undecided(server: serverIndex, turn) }
+    private func endRetry() {
+        guard holdsRetry else { return }
+        holdsRetry = false
+        pool.retryEnded()
     }
 
     private func noteFailure(_ error: UpstreamError) {
-        tryBegan = nil
-        pool.failed(server: serverIndex, error)
+        if let target { pool.failed(target, .error(error), probe: probe.take()) }
     }
 
     private func noteSuccess() {
-        tryBegan = nil
-        pool.succeeded(server: serverIndex)
-        guard turn != nil, let connection else { return }
-        turn?.tryBegan = nil
-        pool.succeeded(server: serverIndex, at: connection.address)
+        guard let target else { return }
+        pool.answered(target, probe: probe.take())
+        guard let counted, let connection else { return }
+        let now = pool.loop.now
+        counted.noteLatency(now - connection.lease.began, at: now)
     }
 
-    /// No connection to this server could be established.
-    private func serverFailed(_ error: UpstreamError) {
-        noteFailure(error)
+    /// No connection to this place could be established.
+    private func placeFailed(_ error: UpstreamError) {
         pool.upstreamMetrics.add(.failures(error.failure))
+        if !pool.isLone { lastFailure = "\(error)" }
         goOn(after: .notConnected, error)
     }
 
     private func goOn(after ending: Attempts.Ending, _ error: UpstreamError) {
+        let next = next(after: ending)
+        guard next != .giveUp else { return end(with: error) }
+        if next == .waitForRoom { waitsForRoomUntil = pool.loop.now + pool.timeouts.connect }
+        choosePlace()
+    }
+
+    private func next(after ending: Attempts.Ending) -> Attempts.Next {
+        guard let target else { return .giveUp }
         // Changed in a copy: a change in place would cost every access to the property a check at run time.
         var attempts = attempts
-        let next = attempts.next(after: ending, at: serverIndex, hasOtherAddresses: turn != nil)
+        let next = attempts.next(after: ending, at: target.place.number, isLone: pool.isLone) { tried in
+            guard pool.beginRetry(besides: tried) else { return false }
+            endRetry()
+            holdsRetry = true
+            return true
+        }
         self.attempts = attempts
-        guard next != .giveUp else { return end(with: error) }
         switch ending {
         case .notConnected, .queueIsFull: break
-        case .idleWasDead, .closed, .failed: pool.upstreamMetrics.add(.retries)
+        case .idleWasDead, .closed, .noHead, .status, .brokenOff:
+            if next != .giveUp { pool.upstreamMetrics.add(.retries) }
         }
-        if next == .waitForRoom { waitsForRoomUntil = pool.loop.now + pool.timeouts.connect }
-        chooseServer()
+        return next
     }
 
     private func cannotConnect(_ error: UpstreamError) {
@@ -330,13 +403,44 @@ package final class Exchange {
     // MARK: From the connection
 
     func received(interim head: borrowing ReceivedHead) {
+        hasHead = true
         handler.exchange(self, interim: head)
     }
 
     func received(final head: borrowing ReceivedHead) {
-        noteSuccess()
+        if head.head.status.isServerError, pool.isFailure(head.head.status.code) {
+            if isGivenUp(head) { return }
+        } else {
+            noteSuccess()
+        }
+        hasHead = true
         kept = nil
         handler.exchange(self, received: head)
+    }
+
+    /// Notes a response that counts as a failure.
+    /// - Returns: whether the response is not read further, since another place is asked instead.
+    @inline(never)
+    private func isGivenUp(_ head: borrowing ReceivedHead) -> Bool {
+        let wait = head.fields.retryAfter(at: pool.loop.wallClockSeconds) ?? 0
+        if let target {
+            pool.failed(
+                target, .status(head.head.status.code), probe: probe.take(), least: Int64(wait) * 1_000_000_000)
+        }
+        guard !hasHead, next(after: .status) == .nextPlace else { return false }
+        let given = connection
+        loseConnection()
+        given?.abandonExchange()
+        sendKeptAgain()
+        choosePlace()
+        return true
+    }
+
+    /// Makes the kept content, if there is any, go out with the next attempt.
+    private func sendKeptAgain() {
+        guard let kept else { return }
+        kept.rewind()
+        early = kept
     }
 
     func received(body: Span<UInt8>) -> BodyIntake {
@@ -349,12 +453,16 @@ package final class Exchange {
         guard state == .exchanging else { return }
         enter(.ended)
         connection = nil
+        leavePlace()
+        endRetry()
         handler.exchange(self, endedWith: trailers)
     }
 
     func upgraded(head: borrowing ReceivedHead) {
         enter(.ended)
         noteSuccess()
+        leavePlace()
+        endRetry()
         guard let connection = connection.take() else { return }
         handler.exchange(self, upgradedTo: connection, head: head)
     }
@@ -364,31 +472,31 @@ package final class Exchange {
     ///   - content: the content that was given to the connection and not sent.
     func failed(_ error: UpstreamError, isUnsent: Bool, content: OutgoingContent?) {
         guard state == .exchanging else { return }
-        let address = connection?.address
         loseConnection()
         pool.upstreamMetrics.add(.failures(error.failure))
-        let ending: Attempts.Ending =
-            if !error.closedBeforeResponse { .failed } else if isReused { .idleWasDead(isUnsent: isUnsent) } else {
-                .closed
-            }
+        let ending = ending(error, isUnsent: isUnsent)
         // A server that closes an idle connection just when it is reused is not at fault.
-        if case .idleWasDead = ending {
-            early = content
-        } else {
-            noteFailure(error)
-            if let address { noteFailure(error, at: address, isCertain: false) }
-        }
-        if let kept {
-            kept.rewind()
-            early = kept
-        }
+        if case .idleWasDead = ending { early = content } else { noteFailure(error) }
+        sendKeptAgain()
         goOn(after: ending, error)
+    }
+
+    private func ending(_ error: UpstreamError, isUnsent: Bool) -> Attempts.Ending {
+        if error.closedBeforeResponse { return isReused ? .idleWasDead(isUnsent: isUnsent) : .closed }
+        guard !hasHead else { return .brokenOff }
+        return switch error.failure {
+        case .sendTimeout, .headTimeout: .noHead(.timeout)
+        case .send, .closed, .head, .headTooLarge: .noHead(.error)
+        // Without a head there is no body; a shortage of this proxy is the same at each place.
+        case .unavailable, .resolve, .connect, .connectTimeout, .body, .bodyTimeout: .brokenOff
+        }
     }
 
     private func end(with error: UpstreamError) {
         guard state != .failing, state != .ended else { return }
         enter(.failing)
-        leaveUndecided()
+        leavePlace()
+        endRetry()
         var error = error
         error.server = addressText
         // The handler must not be called on the stack of `start`.

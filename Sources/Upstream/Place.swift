@@ -2,7 +2,8 @@ import Bytes
 package import Libevent
 import Synchronization
 
-/// One address of one server: what all loops know of it. Requests read it, and count in it, without a lock.
+/// One address of one server, with its health and its counts, which all loops share. Requests read the place, and count
+/// in it, without a lock.
 ///
 /// Owned by the list of its `ServerGroup`, and by the connections to it. The same object stays over reloads and
 /// look-ups that leave the server and the address.
@@ -46,7 +47,7 @@ package final class Place: Sendable {
     /// When the place was back, to let its share grow from then on.
     var backAt: Int64 { back.load(ordering: .relaxed) }
 
-    /// Changes the health, and publishes what requests read of it.
+    /// Changes the health, and publishes the parts of it that requests read.
     @discardableResult
     func change<Result: Sendable>(at now: Int64, _ body: (inout PlaceHealth) -> Result) -> Result {
         health.withLock { health in

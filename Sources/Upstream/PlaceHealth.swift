@@ -18,7 +18,7 @@ struct PlaceHealth: Sendable {
     static let withoutEnd = Int64.max
     /// The longest ejection, unless `failure-cooldown` is longer.
     static let longestEjection: Int64 = 300_000_000_000
-    /// The interval between early probes while no place is left. An origin that is back is found so soon.
+    /// The interval between early probes of one place while no place is left. A server that is back is found so soon.
     static let earlyInterval: Int64 = 500_000_000
 
     enum Phase: Sendable, Equatable {
@@ -208,7 +208,7 @@ struct PlaceHealth: Sendable {
     }
 }
 
-/// What an active check of a place found.
+/// The outcome of an active check of a place.
 package enum CheckOutcome: Sendable, Equatable {
     case success
     /// With a word or two for operators, like `500`, or `connect`.
@@ -220,6 +220,7 @@ package enum CheckOutcome: Sendable, Equatable {
 
 /// The last check of a place.
 package struct CheckResult: Sendable, Equatable {
+    /// The outcome.
     package let outcome: CheckOutcome
     /// In nanoseconds of the monotonic clock.
     package let at: Int64
@@ -244,6 +245,15 @@ package enum FailureCause: Sendable, CustomStringConvertible {
         case .error(let error): "\(error.word)"
         case .status(let status): "\(status)"
         case .check(let why): "check: \(why)"
+        }
+    }
+
+    /// For the log.
+    package var detail: String {
+        switch self {
+        case .error(let error): "\(error)"
+        case .status(let status): "answered \(status)"
+        case .check(let why): "checks fail, the last one with \(why)"
         }
     }
 

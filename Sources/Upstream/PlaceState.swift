@@ -2,7 +2,9 @@ package import Libevent
 
 /// The state of one place at one moment, for operators.
 package struct PlaceState: Sendable {
+    /// Whether the place gets requests, and why not.
     package enum Condition: String, Sendable, CaseIterable {
+        /// The place gets its share of the requests.
         case up
         /// Up, with a share of the requests that still grows.
         case slowStart = "slow start"
@@ -20,8 +22,11 @@ package struct PlaceState: Sendable {
     package let place: Place
     /// The number of the server in the settings.
     package let server: Int
+    /// The weight of the server.
     package let weight: Int
+    /// Whether the server is asked only while none of the others can be used.
     package let isBackup: Bool
+    /// Whether the place gets requests, and why not.
     package let condition: Condition
     /// When the place last became away or was back, in nanoseconds of the monotonic clock; `nil`: never.
     package let changedAt: Int64?
@@ -29,11 +34,13 @@ package struct PlaceState: Sendable {
     package let cause: FailureCause?
     /// When the next probe may begin, on the same clock; `nil` if the place is not ejected.
     package let nextProbe: Int64?
+    /// The last active check; `nil`: none was made.
     package let lastCheck: CheckResult?
 }
 
 /// An event of a place, for the log. Returned, once, to the loop that brought it about.
 package struct PlaceNews: Sendable {
+    /// The kind of event.
     package enum Event: Sendable {
         /// `duration`: nanoseconds without requests. `inARow`: the failures in a row; `nil` if that is not why.
         /// `isOnly`: it is the origin's only place, and is asked all the same.
@@ -44,8 +51,10 @@ package struct PlaceNews: Sendable {
         case isBack(after: Int64)
     }
 
+    /// The server of the place.
     package let server: UpstreamServer
     /// The address, if the server has others.
     package let address: SocketAddress?
+    /// The event.
     package let event: Event
 }

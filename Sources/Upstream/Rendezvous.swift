@@ -19,7 +19,7 @@ enum Rendezvous {
     }
 
     /// The finalizer of SplitMix64.
-    private static func mixed(_ hash: UInt64) -> UInt64 {
+    static func mixed(_ hash: UInt64) -> UInt64 {
         var z = hash
         z = (z ^ z >> 30) &* 0xbf58_476d_1ce4_e5b9
         z = (z ^ z >> 27) &* 0x94d0_49bb_1331_11eb

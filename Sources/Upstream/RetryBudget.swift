@@ -1,9 +1,9 @@
 import Synchronization
 
-/// Bounds how many requests of one origin are sent to a second server because of what the first one did, so that
-/// retries never multiply an outage. Shared by all loops; any thread, without a lock.
+/// The bound of the requests of one origin that are sent to a second server because the first one failed: retries never
+/// multiply an outage. Shared by all loops; any thread, without a lock.
 package final class RetryBudget: Sendable {
-    /// So many retries at a time are allowed whatever the share: at few requests, a share of them is none.
+    /// The number of retries at a time that is allowed whatever the share: a share of few requests is none.
     static let alwaysAllowed = 3
 
     /// The most retries in percent of the requests, both of the last ten seconds.
@@ -30,7 +30,7 @@ package final class RetryBudget: Sendable {
         return true
     }
 
-    /// The retry has ended, whatever its outcome.
+    /// Gives a retry back: it has ended, with any outcome.
     func ended() { inFlight.subtract(1, ordering: .relaxed) }
 
     /// Retries in flight.

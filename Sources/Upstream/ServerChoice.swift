@@ -1,7 +1,7 @@
 import Libevent
 
-/// Chooses the place of a request, as one loop does: the loop's copy of the list, and whose turn it is. Time and
-/// randomness are arguments; what it reads besides is in the places.
+/// Chooses the place of a request, for one loop: a copy of the list, and the turns. Time and randomness are arguments;
+/// the places themselves are shared.
 ///
 /// A place is *usable* if it is in use and was not asked by the same request in vain. Backups are asked only while no
 /// other place is usable.
@@ -31,7 +31,7 @@ struct ServerChoice {
     private let group: ServerGroup
     private let balance: Balance
     private let slowStart: Int64
-    /// What each place is owed, in the order of `entries` (smooth weighted round-robin, as in nginx).
+    /// The credit of each place, in the order of `entries` (smooth weighted round-robin, as in nginx).
     private var owed: [Int]
     /// The indices of usable places; kept for its memory.
     private var usable: [Int] = []
@@ -114,19 +114,22 @@ struct ServerChoice {
         return nil
     }
 
-    /// The place whose ejection ends soonest, if the request is chosen as its probe before that.
-    private func earlyProbe(_ asked: borrowing Asked, at now: Int64) -> Pick {
-        var soonest: (index: Int, until: Int64)?
+    /// The place whose turn it is among those that are ejected, if the request is chosen as its probe before its time.
+    private mutating func earlyProbe(_ asked: borrowing Asked, at now: Int64) -> Pick {
+        usable.removeAll(keepingCapacity: true)
         var next = Int64.max
         for index in entries.indices {
             let until = entries[index].place.awayUntil
             guard until != PlaceHealth.withoutEnd, until != PlaceHealth.inUse else { continue }
             next = min(next, until)
-            guard !asked.tried.contains(entries[index].place.number) else { continue }
-            if until < soonest?.until ?? .max { soonest = (index, until) }
+            if !asked.tried.contains(entries[index].place.number) { usable.append(index) }
         }
-        if let soonest, group.claimEarlyProbe(entries[soonest.index].place, isSafe: asked.isSafe, at: now) {
-            return .place(soonest.index, probe: now)
+        if !usable.isEmpty {
+            let index = usable[group.earlyProbes % usable.count]
+            let (place, count) = (entries[index].place, usable.count)
+            if group.claimEarlyProbe(place, of: count, isSafe: asked.isSafe, at: now) {
+                return .place(index, probe: now)
+            }
         }
         return .none(next: next == .max ? nil : next)
     }
@@ -187,5 +190,15 @@ struct ServerChoice {
             if score > highest { (best, highest) = (index, score) }
         }
         return best
+    }
+}
+
+/// SplitMix64, for choices that nobody has to foresee or must not foresee. The system's generator makes a system call.
+struct LoopRandom: RandomNumberGenerator {
+    private var state = UInt64.random(in: 0...UInt64.max)
+
+    mutating func next() -> UInt64 {
+        state &+= 0x9e37_79b9_7f4a_7c15
+        return Rendezvous.mixed(state)
     }
 }

@@ -2,18 +2,20 @@ import Bytes
 package import Libevent
 import Synchronization
 
-/// The places of an origin: who gets requests, and why not. Owned by its `Origin`, shared by all loops.
+/// The places of an origin, which decides which of them get requests. Owned by its `Origin`, shared by all loops.
 ///
 /// The list is behind a lock. Each loop has a copy of it (`ServerChoice`), and compares `generation` before it chooses.
 /// Answers are noted in the places without a lock; a threshold that is reached takes the lock of the list, since how many
 /// places are away decides whether one more may be ejected.
 package final class ServerGroup: Sendable {
-    /// One place, and what the settings say of its server.
+    /// One place, with the weight and the role of its server in the settings.
     package struct Entry: Sendable {
+        /// The place, whose health stays when the list changes.
         package let place: Place
         /// The number of the server in the settings.
         package let server: Int
         let weight: Int
+        /// Whether the place is asked only while none of the others can be used.
         package let isBackup: Bool
         /// The place's part of a rendezvous (`Balance.hash`); the same on each machine.
         let hash: UInt64
@@ -44,7 +46,11 @@ package final class ServerGroup: Sendable {
     package let budget: RetryBudget
     private let list: Guarded<List>
     private let changes = Atomic<UInt64>(1)
+    /// The time of the last early probe, and the number of them.
     private let earlyProbe = Atomic<Int64>(.min)
+    private let earlyTurn = Atomic<Int>(0)
+    /// The most early probes in `PlaceHealth.earlyInterval`.
+    private static let mostEarlyTurns = 10
     private let cooldown: Int64
 
     /// - Parameter former: the group of the same origin under former settings: places that are in both stay as they
@@ -217,13 +223,19 @@ package final class ServerGroup: Sendable {
         place.change(at: now) { $0.claimProbe(isSafe: isSafe, cooldown: cooldown, at: now) }
     }
 
-    /// Chooses a request as an early probe, one at a time and seldom (`PlaceHealth.earlyInterval`): no place is left.
-    func claimEarlyProbe(_ place: Place, isSafe: Bool, at now: Int64) -> Bool {
+    /// How many early probes were tried.
+    var earlyProbes: Int { earlyTurn.load(ordering: .relaxed) }
+
+    /// Chooses a request as an early probe, since no place is left: each of `count` places gets one at a time and seldom
+    /// (`PlaceHealth.earlyInterval`).
+    func claimEarlyProbe(_ place: Place, of count: Int, isSafe: Bool, at now: Int64) -> Bool {
         let last = earlyProbe.load(ordering: .relaxed)
-        guard last == .min || now - last >= PlaceHealth.earlyInterval else { return false }
+        let interval = PlaceHealth.earlyInterval / Int64(max(1, min(count, Self.mostEarlyTurns)))
+        guard last == .min || now - last >= interval else { return false }
         guard earlyProbe.compareExchange(expected: last, desired: now, ordering: .relaxed).exchanged else {
             return false
         }
+        earlyTurn.add(1, ordering: .relaxed)
         if place.change(at: now, { $0.claimEarlyProbe(isSafe: isSafe, cooldown: cooldown, at: now) }) { return true }
         earlyProbe.store(last, ordering: .relaxed)
         return false

@@ -42,8 +42,7 @@ package struct UpstreamSettings: Sendable, Equatable {
     /// The most fetches that wait for such a slot; the next fetch gets 503.
     package var maxQueuedFetches = 10_000
     /// Whether an idempotent request (RFC 9110 §9.2.2) is sent once more on a new connection if a reused one was dead.
-    /// Also whether a safe request is sent to the next server if a new connection was closed before a response, and
-    /// whether any request is sent on a new connection if a reused one took no byte of it.
+    /// Also whether any request is sent on a new connection if a reused one took no byte of it.
     package var retriesDeadConnection = true
     /// The longest time that a resolved name is used before it is looked up again; shorter if the name servers say so.
     /// A name may move at any time; a look-up costs little, and no request waits for it while there are connections.
@@ -120,16 +119,17 @@ package struct UpstreamServer: Sendable, Hashable, CustomStringConvertible {
 package enum Balance: String, Sendable, Equatable, CaseIterable {
     /// In turn, in proportion to their weights.
     case roundRobin = "round-robin"
-    /// Of two servers chosen at random, the one with fewer requests in flight for its weight; if equal, the faster one.
+    /// Of two servers chosen at random, the one with less to wait for: its requests in flight for its weight, times how
+    /// long a response took there lately.
     case leastRequests = "least-requests"
     /// By the key of the cache: each key has a server of its own, and only the keys of a server that leaves move
     /// (rendezvous hashing: Thaler, Ravishankar, 'A name-based mapping scheme for rendezvous', 1996).
     case hash
 }
 
-/// When a request is sent to another server, because of what the first one did.
+/// The failures after which a request is sent to another server, and how often that happens.
 package struct RetrySettings: Sendable, Equatable {
-    /// What the first server did.
+    /// The failures of the first server.
     package struct Causes: OptionSet, Sendable, Hashable {
         package let rawValue: UInt8
         package init(rawValue: UInt8) { self.rawValue = rawValue }

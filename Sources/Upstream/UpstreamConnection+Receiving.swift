@@ -150,7 +150,7 @@ extension UpstreamConnection {
     /// Counts the final head. A head that came before the whole request was sent has a waiting time of 0.
     private func countFinalHead() {
         let now = loop.now
-        if lease.isReused { pool.noteIdle(lease.idleBefore, of: server, wasClosed: false) }
+        if lease.isReused { home.noteIdle(lease.idleBefore, wasClosed: false) }
         pool.countFinalResponse(
             StatusClass(status: reader.use { $0.status.code }), after: UInt64(max(0, now - (lease.sent ?? now))))
     }

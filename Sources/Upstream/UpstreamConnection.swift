@@ -29,7 +29,8 @@ package final class UpstreamConnection: Socket {
 
     enum Waiting { case connect, head, progress, idle }
 
-    let server: Int
+    /// The loop's connections to the place that the connection leads to.
+    let home: PlaceConnections
     /// The address of the server.
     package let address: SocketAddress
     /// The address as text, for logs.
@@ -64,10 +65,10 @@ package final class UpstreamConnection: Socket {
 
     var deadline = LazyDeadline<Waiting>()
 
-    init(connectingTo address: SocketAddress, server: Int, pool: UpstreamPool, for exchange: Exchange)
+    init(connectingTo address: SocketAddress, at home: PlaceConnections, pool: UpstreamPool, for exchange: Exchange)
         throws(SystemError)
     {
-        self.server = server
+        self.home = home
         self.address = address
         addressText = ByteSlice(address.description)
         self.pool = pool
@@ -187,7 +188,7 @@ package final class UpstreamConnection: Socket {
             (lease.response == .awaited || isNoResponse) && (failure == .closed || failure == .send)
         // A connection that ended later than `crossing` was closed because of the request, not because it was idle.
         if closedBeforeResponse, lease.isReused, loop.now - lease.began < Self.crossing {
-            pool.noteIdle(lease.idleBefore, of: server, wasClosed: true, metRequest: true)
+            home.noteIdle(lease.idleBefore, wasClosed: true, metRequest: true)
         }
         let error = UpstreamError(
             failure, reason, detail: "\(address): \(detail ?? reason.map { "\($0.explanation)" } ?? "")",
@@ -226,7 +227,7 @@ package final class UpstreamConnection: Socket {
             tunnel?.tunnelReadable(self)
         case .idle:
             // The connection ended, or brought bytes that belong to no request.
-            pool.noteIdle(loop.now - idleSince, of: server, wasClosed: true)
+            home.noteIdle(loop.now - idleSince, wasClosed: true)
             end(.byServer)
         case .leased:
             // Bytes that no request asked for, or the end of the connection, seen before the request was sent or in the
@@ -297,7 +298,7 @@ package final class UpstreamConnection: Socket {
         case .due(.progress) where lease.response == .awaited: fail(.sendTimeout, .requestNotTaken)
         case .due(.progress): fail(.bodyTimeout, .bodyStalled)
         case .due(.idle):
-            pool.noteIdle(loop.now - idleSince, of: server, wasClosed: false)
+            home.noteIdle(loop.now - idleSince, wasClosed: false)
             end(.idleTimeout)
         }
         return nil

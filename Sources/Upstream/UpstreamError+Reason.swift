@@ -10,14 +10,14 @@ extension UpstreamError {
         // The response does not answer the request
         case tooManyInterimResponses, unaskedSwitch, earlySwitch, unaskedNotModified
         // There is no connection
-        case unreachable, forbidden, missing, reset, unanswered, queueFull, shortage
+        case noServer, unreachable, forbidden, missing, reset, unanswered, queueFull, shortage
         // The connection ended
         case closedBeforeResponse, resetBeforeResponse, notSilent, idleTimeIsUp, cutOff, resetInBody
         // A timeout has passed
         case requestNotTaken, headLate, bodyStalled
 
-        /// The name in the log of a response that is malformed or does not answer the request; `nil` for the other
-        /// reasons, for which `UpstreamFailure.name` is used.
+        /// The name in the log of a response that is malformed or does not answer the request, and of the want of a server;
+        /// `nil` for the other reasons, for which `UpstreamFailure.name` is used.
         var name: StaticString? {
             switch self {
             case .syntax(let reason): reason.name
@@ -25,6 +25,7 @@ extension UpstreamError {
             case .unaskedSwitch: "unasked-101"
             case .earlySwitch: "early-101"
             case .unaskedNotModified: "unasked-304"
+            case .noServer: "no-server"
             case .unreachable, .forbidden, .missing, .reset, .unanswered, .queueFull, .shortage, .closedBeforeResponse,
                 .resetBeforeResponse, .notSilent, .idleTimeIsUp, .cutOff, .resetInBody, .requestNotTaken, .headLate,
                 .bodyStalled:
@@ -40,6 +41,7 @@ extension UpstreamError {
             case .unaskedSwitch: "A 101 answers a request that did not ask for another protocol."
             case .earlySwitch: "A 101 came before the request's content was sent."
             case .unaskedNotModified: "A 304 answers a request without conditions."
+            case .noServer: "No server takes requests at the moment."
             case .unreachable: "There is no route to the address."
             case .forbidden: "This program may not connect there."
             case .missing: "There is no such socket."

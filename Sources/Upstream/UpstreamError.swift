@@ -18,6 +18,8 @@ package struct UpstreamError: Error, Sendable, CustomStringConvertible {
     package let isMalformed: Bool
     /// The address that was tried last, as text; empty if none was tried.
     package internal(set) var server = ByteSlice.empty
+    /// How many seconds a client should wait before it asks again; `nil`: as after any 503.
+    package internal(set) var retryAfter: UInt64?
     /// The time from the request to the failure, in nanoseconds; set by the caller of the exchange.
     package var duration: UInt64?
 
@@ -59,7 +61,7 @@ package struct UpstreamError: Error, Sendable, CustomStringConvertible {
     /// The failure in the words of `Proxy-Status` (RFC 9209 §2.3).
     package var proxyError: ProxyError {
         switch failure {
-        case .unavailable: .connectionLimitReached
+        case .unavailable: reason == .noServer ? .destinationUnavailable : .connectionLimitReached
         case .resolve: .dnsError
         case .connect: reason == .unreachable ? .destinationIPUnroutable : .connectionRefused
         case .connectTimeout: .connectionTimeout
@@ -83,6 +85,8 @@ extension UpstreamError {
     package var originFailure: OriginFailure {
         switch failure {
         case .connectTimeout, .sendTimeout, .headTimeout, .bodyTimeout: .timeout
+        // This proxy is well, but has nobody to ask.
+        case .unavailable where reason == .noServer: .unreachable
         case .unavailable: .overloaded
         case .resolve, .connect, .send, .closed: .unreachable
         case .head, .headTooLarge, .body: .malformed

@@ -1,38 +1,23 @@
 package import Bytes
+import HTTPSemantics
 package import Libevent
 package import Telemetry
 
-/// One loop's connections to one origin. The pool chooses the next server and keeps the idle connections.
+/// One loop's connections to one origin. The pool chooses the place of each request and keeps the idle connections.
 ///
-/// Confined to its loop. Idle connections are used last in, first out: the connection used last is the least likely to
-/// be dead, and surplus connections grow old and close. A request that cannot be sent twice takes no connection that
-/// may be closing (`ServerPatience`). A connection to an address that its server's name no longer has is not used
-/// again. The present addresses of a name are used in turn, each with connections of its own.
+/// Confined to its loop. A request that cannot be sent twice takes no connection that may be closing (`ServerPatience`).
+/// A connection to a place that left the list, as one of an address that a name no longer has, is not used again.
 package final class UpstreamPool {
     /// The interval, in nanoseconds, at which names are looked up again while connections are used. Addresses that are
     /// still fresh are not looked up.
     private static let lookInterval = NameTimes.shortest
 
-    private struct Server {
-        /// Whether the server is given by a name.
-        let isNamed: Bool
-        /// The addresses to which the server's name resolved; none if it has no name.
-        var addresses: ServerAddresses
-        /// The idle connections; the one that became idle last is the last.
-        var idle: [UpstreamConnection] = []
-        /// How long the server keeps idle connections open.
-        var patience = ServerPatience()
-        /// The number of open connections, idle ones included.
-        var open = 0
-        /// The number of open connections by address, for a server with a name.
-        var openTo: [SocketAddress: Int] = [:]
-
-        mutating func count(_ change: Int, to address: SocketAddress) {
-            self.open += change
-            guard isNamed else { return }
-            let count = openTo[address, default: 0] + change
-            openTo[address] = count == 0 ? nil : count
-        }
+    /// The place of a request.
+    enum Pick {
+        /// `probe`: when the request was chosen as the place's probe; `nil`: it was not.
+        case place(PlaceConnections, probe: Int64?)
+        /// No place is left. `next`: when the first may be back, in nanoseconds of the loop's clock; `nil`: unknown.
+        case none(next: Int64?)
     }
 
     /// The settings of the origin.
@@ -51,31 +36,39 @@ package final class UpstreamPool {
     let timeouts: UpstreamTimeouts
     private let names: NameResolution
     private let resolver: Resolver
-    private let balance: Exclusive<ServerBalance>
-    private let onNews: (UpstreamServer, ServerNews) -> Void
+    /// The places, which all loops share.
+    private let group: ServerGroup
+    private let choice: Exclusive<ServerChoice>
+    private var random = LoopRandom()
+    /// The connections to each place, in the order of the list.
+    private(set) var places: [PlaceConnections] = []
+    private let onNews: (PlaceNews) -> Void
     private let onConnection: (SocketAddress, ConnectionNews) -> Void
-    private let servers: Exclusive<[Server]>
     private var idleCount = 0
-    /// Whether any server has had several addresses: until then, addresses need no turns.
-    private var hasSeveralAddresses = false
     /// When the names are looked up again, in nanoseconds of the loop's clock.
     private var nextNameLookup = Int64.max
+    /// Whether requests in flight are counted for each place.
+    let countsRequests: Bool
+    /// Whether a request needs its key, since the place is chosen by it.
+    package let choosesByKey: Bool
     /// Whether the pool was retired: it keeps no connection any more, and connections in use are closed after their
     /// exchange.
     private(set) var isRetired = false
 
-    /// - Parameters: `resolver`, `buffers` and `metrics` are the loop's; `names` is shared by all loops. While
-    ///   `isMemoryShort` is true, responses are read in small pieces, since they may have to wait. `firstServer` is
-    ///   asked first (`ServerBalance`). `onNews` is called on the loop, and so is `onConnection` for each connection
-    ///   that is opened or closed.
+    /// - Parameters: `group` is the origin's; `resolver`, `buffers` and `metrics` are the loop's; `names` is shared by
+    ///   all loops. While `isMemoryShort` is true, responses are read in small pieces, since they may have to wait.
+    ///   `firstServer` is asked first (`ServerChoice`). `onNews` is called on the loop, and so is `onConnection` for
+    ///   each connection that is opened or closed.
     package init(
-        _ settings: UpstreamSettings, on loop: EventLoop, resolver: Resolver, names: NameResolution,
+        _ group: ServerGroup, on loop: EventLoop, resolver: Resolver, names: NameResolution,
         buffers: BufferStock, isMemoryShort: @escaping () -> Bool = { false }, metrics: LoopMetrics,
         firstServer: Int = 0,
-        onNews: @escaping (UpstreamServer, ServerNews) -> Void,
+        onNews: @escaping (PlaceNews) -> Void,
         onConnection: @escaping (SocketAddress, ConnectionNews) -> Void = { _, _ in }
     ) {
+        let settings = group.settings
         self.settings = settings
+        self.group = group
         self.loop = loop
         self.resolver = resolver
         self.names = names
@@ -88,19 +81,22 @@ package final class UpstreamPool {
         self.onConnection = onConnection
         deadlines = loop.deadlines
         timeouts = UpstreamTimeouts(settings)
-        balance = Exclusive(
-            ServerBalance(
-                servers: settings.servers.count, startingAt: firstServer, maxFailures: settings.maxFailures,
-                cooldown: settings.failureCooldown.nanoseconds))
-        let addresses = ServerAddresses(
-            startingAt: firstServer, maxFailures: settings.maxFailures, cooldown: settings.failureCooldown.nanoseconds)
-        servers = Exclusive(settings.servers.map { Server(isNamed: $0.address == nil, addresses: addresses) })
+        countsRequests = settings.balance == .leastRequests
+        choosesByKey = settings.balance == .hash
+        let choice = ServerChoice(group, startingAt: firstServer)
+        places = choice.entries.map { Self.connections(to: $0, settings) }
+        self.choice = Exclusive(choice)
+    }
+
+    private static func connections(to entry: ServerGroup.Entry, _ settings: UpstreamSettings) -> PlaceConnections {
+        PlaceConnections(
+            entry.place, server: entry.server, isNamed: settings.servers[entry.server].address == nil)
     }
 
     /// Closes every idle connection, and keeps none any more. Called when the pool is no longer used.
     package func retire() {
         isRetired = true
-        for connection in servers.use({ $0.flatMap(\.idle) }) { connection.end(.outOfUse) }
+        for one in places { one.endIdle() }
     }
 
     // Methods, not properties: an object that is reached through two others is retained at each use.
@@ -133,13 +129,13 @@ package final class UpstreamPool {
     func opened(_ connection: UpstreamConnection, after duration: UInt64) {
         metrics.add(.upstreamConnects)
         upstreamMetrics.add(.connect, duration)
-        servers.use { $0[connection.server].count(1, to: connection.address) }
+        connection.home.open += 1
         onConnection(connection.address, .opened(after: duration))
     }
 
     func closed(_ connection: UpstreamConnection, _ why: ConnectionEnd, exchanges: Int) {
         metrics.add(.upstreamCloses)
-        servers.use { $0[connection.server].count(-1, to: connection.address) }
+        connection.home.open -= 1
         onConnection(connection.address, .closed(why, exchanges: exchanges))
     }
 
@@ -152,159 +148,175 @@ package final class UpstreamPool {
         upstreamMetrics.add(.firstByte, duration)
     }
 
-    /// Takes an idle connection to `server` that the request may use, if there is one.
-    /// - Parameters:
-    ///   - address: the address whose turn it is; `nil`: the server has no choice of addresses.
-    ///   - mayRepeat: whether the request is sent again if the connection is dead.
-    func takeIdle(server: Int, at address: SocketAddress? = nil, mayRepeat: Bool) -> UpstreamConnection? {
+    /// Takes an idle connection to a place that the request may use, if there is one.
+    /// - Parameter mayRepeat: whether the request is sent again if the connection is dead.
+    func takeIdle(at place: PlaceConnections, mayRepeat: Bool) -> UpstreamConnection? {
         guard idleCount > 0 else { return nil }
         let now = loop.now
         if now >= nextNameLookup { refreshNames() }
-        let connection = servers.use { servers -> UpstreamConnection? in
-            // If this connection is too old, so are the others.
-            var place = servers[server].idle.count - 1
-            if let address { place = servers[server].idle.lastIndex { $0.address == address } ?? -1 }
-            guard place >= 0 else { return nil }
-            let last = servers[server].idle[place]
-            guard now < last.deadline.time else { return nil }
-            let idle = now - last.idleSince
-            guard mayRepeat || idle < servers[server].patience.trusted(statesTimeout: last.statesTimeout) else {
-                // Not taken, but still open. If the server gets only requests that cannot be sent twice, no other
-                // observation shows that its connections may last longer.
-                if !last.isKnownOpen { servers[server].patience.noteOpen(after: idle) }
-                last.isKnownOpen = true
-                return nil
-            }
-            if address == nil { return servers[server].idle.removeLast() }
-            return servers[server].idle.remove(at: place)
-        }
+        let connection = place.takeIdle(mayRepeat: mayRepeat, at: now)
         if connection != nil { idleCount -= 1 }
         return connection
     }
 
-    /// Notes that a connection that had been idle for `idle` nanoseconds was still open then, or was closed by its
-    /// server.
-    /// - Parameter metRequest: whether a request had been sent on the connection by then.
-    func noteIdle(_ idle: Int64, of server: Int, wasClosed: Bool, metRequest: Bool = false) {
-        servers.use {
-            if wasClosed {
-                $0[server].patience.noteClosed(after: idle, metRequest: metRequest)
-            } else {
-                $0[server].patience.noteOpen(after: idle)
-            }
-        }
-    }
-
-    /// Keeps a connection for the next exchange, if there is room and its address is still in use.
+    /// Keeps a connection for the next exchange, if there is room and its place is still in use.
     @inline(never)
     func keep(idle connection: UpstreamConnection) -> Bool {
-        guard !isRetired, idleCount < settings.maxIdleConnections else { return false }
-        let isKept = servers.use { servers in
-            if servers[connection.server].isNamed,
-                !servers[connection.server].addresses.all.contains(connection.address)
-            {
-                return false
-            }
-            servers[connection.server].idle.append(connection)
-            return true
-        }
-        if isKept { idleCount += 1 }
-        return isKept
+        guard !isRetired, idleCount < settings.maxIdleConnections, connection.home.keepsIdle else { return false }
+        connection.home.keep(connection)
+        idleCount += 1
+        return true
     }
 
     func forget(idle connection: UpstreamConnection) {
-        let isThere = servers.use { servers in
-            guard let index = servers[connection.server].idle.firstIndex(where: { $0 === connection }) else {
-                return false
-            }
-            servers[connection.server].idle.remove(at: index)
-            return true
-        }
-        if isThere { idleCount -= 1 }
+        if connection.home.forget(connection) { idleCount -= 1 }
     }
 
-    /// The server to ask.
-    /// - Parameter others: servers that the same request asked in vain.
+    // MARK: Places
+
+    /// The place to ask.
+    /// - Parameters:
+    ///   - tried: the numbers of the places that the same request asked in vain.
+    ///   - isRetry: whether another place has answered, so that this one must be known to be in use.
+    ///   - preferred: the place to ask if it is in use.
     @inline(never)
-    func nextServer(besides others: [Int]) -> ServerBalance.Pick {
-        let now = loop.now
-        return balance.use { $0.pick(at: now, besides: others) }
-    }
-
-    /// Notes that the exchange that was chosen to try a server ended without a verdict.
-    func undecided(server: Int, tryBegan began: Int64) {
-        let now = loop.now
-        balance.use { $0.undecided(server, tryBegan: began, at: now) }
-    }
-
-    func succeeded(server: Int) {
-        let now = loop.now
-        if balance.use({ $0.succeeded(server, at: now) }) { onNews(settings.servers[server], .isBack) }
-    }
-
-    func failed(server: Int, _ error: UpstreamError) {
-        let now = loop.now
-        if balance.use({ $0.failed(server, at: now) }) { onNews(settings.servers[server], .isFailing(error)) }
-    }
-
-    // MARK: Addresses of a server that has several
-
-    /// The address whose turn it is; `nil` if there is no choice.
-    func nextAddress(of server: Int) -> ServerAddresses.Turn? {
-        guard hasSeveralAddresses else { return nil }
-        let now = loop.now
-        return servers.use { $0[server].addresses.next(at: now) }
-    }
-
-    /// All addresses, in the order in which to try them.
-    func addresses(of server: Int, from turn: SocketAddress) -> [SocketAddress] {
-        let now = loop.now
-        return servers.use { $0[server].addresses.order(from: turn, at: now) }
-    }
-
-    func succeeded(server: Int, at address: SocketAddress) {
-        let now = loop.now
-        if servers.use({ $0[server].addresses.succeeded(address, at: now) }) {
-            onNews(settings.servers[server], .addressIsBack(address))
+    func pick(
+        for request: borrowing UpstreamRequest, besides tried: [Int], isRetry: Bool, key: UInt64,
+        preferring preferred: Place?
+    ) -> Pick {
+        update()
+        if let preferred, preferred.isInUse, !tried.contains(preferred.number),
+            let index = places.firstIndex(where: { $0.place === preferred })
+        {
+            return .place(places[index], probe: nil)
         }
+        let now = loop.now
+        let asked = ServerChoice.Asked(isSafe: request.method.isSafe, mayProbe: !isRetry, key: key, tried: tried)
+        var random = random
+        let pick = choice.use { $0.pick(asked, at: now, random: &random) }
+        self.random = random
+        return switch pick {
+        case .place(let index, let probe): .place(places[index], probe: probe)
+        case .none(let next): .none(next: next)
+        }
+    }
+
+    /// Whether the origin has only one place, which gets all requests however often it fails.
+    var isLone: Bool { places.count == 1 }
+
+    /// Whether another address of the same server is a place.
+    func hasOthers(besides place: PlaceConnections) -> Bool {
+        place.isNamed && places.contains { $0 !== place && $0.server == place.server }
+    }
+
+    /// The addresses that a request to a place may be sent to, in the order in which to try them: first the place's own,
+    /// then the addresses of the server's other places that are in use.
+    func candidates(from place: PlaceConnections, besides tried: [Int]) -> [AddressRace.Candidate] {
+        var candidates = place.place.addresses.map { AddressRace.Candidate(home: place, address: $0) }
+        guard place.isNamed, places.count > 1, let first = places.firstIndex(where: { $0 === place }) else {
+            return candidates
+        }
+        for step in 1..<places.count {
+            let other = places[(first + step) % places.count]
+            guard other.server == place.server, other.place.isInUse, !tried.contains(other.place.number) else {
+                continue
+            }
+            candidates += other.place.addresses.map { AddressRace.Candidate(home: other, address: $0) }
+        }
+        return candidates
+    }
+
+    /// Takes the present list of places. A request does so before it chooses; a loop without requests must be told to,
+    /// or keeps its idle connections to a drained server until they are old.
+    package func update() {
+        if choice.use({ $0.update() }) { changePlaces() }
+    }
+
+    @inline(never)
+    private func changePlaces() {
+        var former = Dictionary(places.map { ($0.place.number, $0) }) { first, _ in first }
+        places = choice.use { $0.entries }.map { entry in
+            let known = former.removeValue(forKey: entry.place.number)
+            guard let known, known.server == entry.server else { return Self.connections(to: entry, settings) }
+            return known
+        }
+        for one in former.values { (one.isListed, one.keepsIdle) = (false, false) }
+        for one in places { one.keepsIdle = !one.place.presentHealth.isDrained }
+        for one in Array(former.values) + places where !one.keepsIdle { one.endIdle() }
+    }
+
+    /// Notes a response that is no failure.
+    /// - Parameter probe: as of `Pick.place`.
+    func answered(_ place: PlaceConnections, probe: Int64?) {
+        if let news = group.answered(place.place, isOnly: isLone, probe: probe, at: loop.now) { onNews(news) }
     }
 
     /// - Parameters:
-    ///   - isCertain: whether no connection could be established, or a later attempt to another address was faster.
-    ///   - error: the error to report; `nil`: report none.
-    func failed(server: Int, at address: SocketAddress, isCertain: Bool, _ error: UpstreamError?) {
-        let now = loop.now
-        let isNews = servers.use { $0[server].addresses.failed(address, isCertain: isCertain, at: now) }
-        if isNews, let error { onNews(settings.servers[server], .addressIsFailing(address, error)) }
+    ///   - isCertain: whether one such failure is as good as `max-failures`.
+    ///   - isTold: whether it is reported.
+    ///   - least: the least length of an ejection in nanoseconds (`Retry-After`).
+    func failed(
+        _ place: PlaceConnections, _ cause: FailureCause, isCertain: Bool = false, isTold: Bool = true, probe: Int64?,
+        least: Int64 = 0
+    ) {
+        let news = group.failed(
+            place.place, cause, isOnly: isLone, isCertain: isCertain, probe: probe, least: least, at: loop.now)
+        if let news, isTold { onNews(news) }
     }
 
-    func undecided(server: Int, _ turn: ServerAddresses.Turn) {
-        guard let began = turn.tryBegan else { return }
-        let now = loop.now
-        servers.use { $0[server].addresses.undecided(turn.address, tryBegan: began, at: now) }
+    /// Notes that the probe that began at `probe` ended without a verdict.
+    func undecided(_ place: PlaceConnections, probe: Int64) {
+        group.undecided(place.place, probe: probe, at: loop.now)
     }
 
-    /// The state of each server, as this loop sees it.
-    package var serverStates: [ServerState] {
-        let now = loop.now
-        return settings.servers.indices.map { server in
-            var state = balance.use { $0.state(of: server, at: now) }
-            servers.use { servers in
-                let server = servers[server]
-                (state.idle, state.inUse) = (server.idle.count, server.open - server.idle.count)
-                state.addresses = server.addresses.states(at: now)
-                for index in state.addresses.indices {
-                    let address = state.addresses[index].address
-                    let idle = server.idle.count { $0.address == address }
-                    state.addresses[index].state.idle = idle
-                    state.addresses[index].state.inUse = server.openTo[address, default: 0] - idle
-                }
-            }
-            return state
-        }
+    // MARK: Retries
+
+    /// Counts a request for the budget of retries. A lone place has none.
+    func countRequest() {
+        if !isLone { group.budget.countRequest(at: loop.now) }
     }
 
-    /// The addresses of a server: remembered, looked up, or taken from a look-up in flight.
+    /// Takes a retry out of the budget, if there is another place to ask.
+    /// - Parameter tried: as of `pick`.
+    func beginRetry(besides tried: [Int]) -> Bool {
+        choice.use { $0.hasUsable(besides: tried) } && group.budget.begin(at: loop.now)
+    }
+
+    func retryEnded() { group.budget.ended() }
+
+    /// Whether a response with this status counts as a failure.
+    func isFailure(_ status: UInt16) -> Bool { settings.retry.statuses.contains(status) }
+
+    /// How many seconds a client should wait for a place, if the first may be back at `next`.
+    func waitForPlace(_ next: Int64?) -> UInt64 {
+        let time = next.map { $0 - loop.now } ?? settings.health?.interval.nanoseconds ?? 0
+        return UInt64(min(max(1, (time + 999_999_999) / 1_000_000_000), Self.longestRetryAfter))
+    }
+
+    /// The longest `Retry-After`, in seconds.
+    private static let longestRetryAfter: Int64 = 300
+
+    // MARK: For operators
+
+    /// The connections of one loop to one place.
+    package struct ConnectionCount: Sendable {
+        /// The place.
+        package let place: Place
+        /// Connections that carry a request or a tunnel, or belong to a client connection.
+        package let inUse: Int
+        /// Connections kept for the next request.
+        package let idle: Int
+    }
+
+    /// This loop's connections to each place.
+    package var connections: [ConnectionCount] {
+        places.map { ConnectionCount(place: $0.place, inUse: $0.open - $0.idle.count, idle: $0.idle.count) }
+    }
+
+    // MARK: Names
+
+    /// The addresses of a server with a name: remembered, looked up, or taken from a look-up in flight. They are places
+    /// by then.
     func resolve(server: Int, _ completion: @escaping (Result<[SocketAddress], UpstreamError>) -> Void) {
         // `self` is not captured weakly, since that would make every reference to the pool slow. A look-up holds the
         // pool no longer than the look-up takes.
@@ -321,28 +333,18 @@ package final class UpstreamPool {
     package func refreshNames() {
         guard nextNameLookup != .max else { return }
         nextNameLookup = loop.now + Self.lookInterval
-        let known = servers.use { servers in servers.indices.filter { !servers[$0].addresses.all.isEmpty } }
-        for server in known { resolve(server: server) { _ in } }
+        for server in Set(places.filter { $0.isNamed && !$0.place.addresses.isEmpty }.map(\.server)) {
+            resolve(server: server) { _ in }
+        }
     }
 
     private func learn(_ found: [SocketAddress], of server: Int) {
-        guard servers.use({ $0[server].isNamed }) else { return }
-        let left = servers.use { servers in
-            servers[server].addresses.change(to: found)
-            if servers[server].addresses.areSeveral { hasSeveralAddresses = true }
-            return servers[server].idle.filter { !found.contains($0.address) }
+        update()
+        let known = places.filter { $0.server == server }.flatMap(\.place.addresses)
+        if known.count != found.count || Set(known) != Set(found) {
+            group.change(addressesOf: server, to: found)
+            update()
         }
-        for connection in left { connection.end(.outOfUse) }
         if nextNameLookup == .max { nextNameLookup = loop.now + Self.lookInterval }
     }
-}
-
-/// An event of a server, as one loop sees it.
-package enum ServerNews {
-    /// The server had `maxFailures` in a row, the last with this error. Reported once, until the server is back.
-    case isFailing(UpstreamError)
-    case isBack
-    /// An address of a server that has others failed. Reported once, until the address is back.
-    case addressIsFailing(SocketAddress, UpstreamError)
-    case addressIsBack(SocketAddress)
 }

@@ -283,17 +283,4 @@ import Upstream
                     + "remove `weight`, or give another server a different one"
             ])
     }
-
-    @Test func `a backup of one server causes a warning without checks`() throws {
-        let servers = "[http://10.0.0.1, {url: http://10.0.0.2, backup: true}]"
-        #expect(
-            try warnings("", servers: servers) == [
-                "f:3:12: warning: http://10.0.0.1:80 is the only server that is no backup, and stays in use as long as "
-                    + "it takes connections, even if all its responses are errors; "
-                    + "add `health`, so that the backup takes over then"
-            ])
-        #expect(try warnings("  health: {path: /}\n", servers: servers) == [])
-        #expect(try warnings("", servers: "[http://10.0.0.3, \(servers.dropFirst())") == [])
-        #expect(try warnings("", servers: "[http://a.example, {url: http://10.0.0.2, backup: true}]") == [])
-    }
 }

@@ -11,10 +11,13 @@ final class Asker: ExchangeHandler {
     let loop: EventLoop
     let servers: [ScriptedServer]
     let metrics = LoopMetrics()
+    let group: ServerGroup
     let pool: UpstreamPool
     /// What was reported of the exchanges, one after another.
     private(set) var events: [String] = []
     private(set) var tunnel: UpstreamConnection?
+    /// Of the last failure.
+    private(set) var retryAfter: UInt64?
     private let isMemoryShort = Exclusive(false)
     /// How a piece of a body is taken.
     var intake: (String) -> BodyIntake = { _ in .taken }
@@ -31,16 +34,20 @@ final class Asker: ExchangeHandler {
             name: "origin", servers: servers.map { UpstreamServer(host: "127.0.0.1", port: $0.port) })
         change(&settings)
         metrics.change(toUpstreams: [settings.name])
+        group = ServerGroup(settings)
         pool = UpstreamPool(
-            settings, on: loop, resolver: Resolver(on: loop), names: NameResolution(),
+            group, on: loop, resolver: Resolver(on: loop), names: NameResolution(),
             buffers: BufferStock(bufferCapacity: 1 << 16, most: 4),
-            isMemoryShort: { [isMemoryShort] in isMemoryShort.use { $0 } }, metrics: metrics, onNews: { _, _ in })
+            isMemoryShort: { [isMemoryShort] in isMemoryShort.use { $0 } }, metrics: metrics, onNews: { _ in })
     }
 
     deinit { loop.finish() }
 
     /// Whether responses should be read in small pieces, from now on.
     func setMemoryShort(_ isShort: Bool) { isMemoryShort.use { $0 = isShort } }
+
+    /// Whether each place gets requests.
+    var inUse: [Bool] { group.entries.map(\.place.isInUse) }
 
     func counted(_ counter: UpstreamCounter) -> UInt64 { metrics.read()[upstream: pool.settings.name][counter] }
 
@@ -115,6 +122,9 @@ final class Asker: ExchangeHandler {
         note("upgraded")
     }
 
-    func exchange(_ exchange: Exchange, failedWith error: UpstreamError) { note("failed \(error.failure.name)") }
+    func exchange(_ exchange: Exchange, failedWith error: UpstreamError) {
+        retryAfter = error.retryAfter
+        note("failed \(error.failure == .unavailable ? error.word : error.failure.name)")
+    }
     func exchangeTakesContent(_ exchange: Exchange) { note("takes content") }
 }

@@ -66,7 +66,7 @@ import Testing
         let events = asker.ask(asker.exchange(.post))
         #expect(events == answered && asker.servers[0].requests.count == 1)
         #expect(asker.counted(.failures(.connectTimeout)) == 0 && asker.counted(.retries) == 0)
-        #expect(asker.pool.serverStates[0].isUp)
+        #expect(asker.inUse[0])
         withExtendedLifetime((server, first)) {}
     }
 
@@ -121,7 +121,7 @@ import Testing
         #expect(asker.servers[0].requests.count == (row.isRepeated ? 3 : 2))
         #expect(asker.counted(.retries) == (row.isRepeated ? 1 : 0))
         // It says nothing of the server.
-        #expect(asker.pool.serverStates[0].isUp)
+        #expect(asker.inUse[0])
     }
 
     @Test(arguments: [
@@ -137,8 +137,8 @@ import Testing
         #expect(asker.servers[0].requests.count == (row.isRepeated ? 3 : 2))
     }
 
-    @Test(arguments: [(HTTPSemantics.Method.get, true), (.delete, false), (.post, false)])
-    func `a safe request goes to the next server if its new connection is closed`(
+    @Test(arguments: [(HTTPSemantics.Method.get, true), (.delete, true), (.post, false)])
+    func `an idempotent request goes to the next server if its new connection is closed`(
         method: HTTPSemantics.Method, isRepeated: Bool
     ) throws {
         let asker = try Asker([[.request(), .close]], [Self.answer])
@@ -146,11 +146,134 @@ import Testing
         #expect(asker.servers.map(\.requests.count) == [1, isRepeated ? 1 : 0])
     }
 
-    @Test func `a request is not sent a third time`() throws {
+    @Test(arguments: [0, 1, 2]) func `a request is sent to other servers as often as permitted`(attempts: Int) throws {
         let closing: [[ScriptedServer.Step]] = [[.request(), .close]]
-        let asker = try Asker(closing, closing, [Self.answer])
-        #expect(asker.ask(asker.exchange()) == ["failed closed"])
-        #expect(asker.servers.map(\.requests.count) == [1, 1, 0])
+        let asker = try Asker(closing, closing, [Self.answer]) { $0.retry.attempts = attempts }
+        #expect(asker.ask(asker.exchange()) == (attempts == 2 ? answered : ["failed closed"]))
+        #expect(asker.servers.map(\.requests.count) == [1, attempts > 0 ? 1 : 0, attempts > 1 ? 1 : 0])
+        #expect(asker.counted(.retries) == UInt64(attempts) && asker.group.budget.retriesInFlight == 0)
+    }
+
+    // MARK: Responses of no use
+
+    private static func refusal(_ status: Int, _ fields: String = "") -> [ScriptedServer.Step] {
+        [.request(), .send("HTTP/1.1 \(status) No\r\n\(fields)Content-Length: 2\r\n\r\nno")]
+    }
+
+    @Test(arguments: [
+        (503, HTTPSemantics.Method.get, true), (502, .get, true), (504, .delete, true), (503, .post, false),
+        (500, .get, false), (404, .get, false),
+    ])
+    func `a response that the settings name is not the answer if another server can be asked`(
+        status: Int, method: HTTPSemantics.Method, isRepeated: Bool
+    ) throws {
+        let asker = try Asker([Self.refusal(status)], [Self.answer])
+        let events = asker.ask(asker.exchange(method))
+        #expect(events == (isRepeated ? answered : ["head \(status)", "body no", "end"]))
+        #expect(asker.counted(.retries) == (isRepeated ? 1 : 0))
+    }
+
+    @Test(arguments: [1, 2, 3])
+    func `without another server, attempts or a budget, the response is the answer as it came`(servers: Int) throws {
+        let refusing = [Self.refusal(503) + Self.refusal(503) + Self.refusal(503)]
+        let asker = try Asker(refusing, refusing, refusing) {
+            $0.servers = Array($0.servers.prefix(servers))
+            if servers == 3 { $0.retry.attempts = 0 }
+        }
+        #expect(asker.ask(asker.exchange()) == ["head 503", "body no", "end"])
+        #expect(asker.servers.map(\.requests.count).reduce(0, +) == (servers == 2 ? 2 : 1))
+    }
+
+    @Test func `a server that refuses again and again is ejected, for as long as it says`() throws {
+        let asker = try Asker([Self.refusal(503, "Retry-After: 77\r\n")], [Self.answer + Self.answer]) {
+            $0.maxFailures = 1
+        }
+        #expect(asker.ask(asker.exchange()) == answered)
+        #expect(asker.inUse == [false, true])
+        let until = try #require(asker.group.states(at: 0)[0].nextProbe)
+        #expect((76_000_000_000...77_000_000_000).contains(until - asker.loop.now))
+        #expect(asker.ask(asker.exchange()) == answered && asker.servers.map(\.requests.count) == [1, 2])
+    }
+
+    @Test(arguments: [true, false])
+    func `a server that is silent is asked once, and another one then`(isCause: Bool) throws {
+        let asker = try Asker([[.request(), .pause]], [Self.answer]) {
+            $0.firstByteTimeout = .milliseconds(100)
+            if !isCause { $0.retry.causes = [.error] }
+        }
+        #expect(asker.ask(asker.exchange()) == (isCause ? answered : ["failed head-timeout"]))
+    }
+
+    @Test func `a malformed head is no answer if another server can be asked`() throws {
+        let asker = try Asker([[.request(), .send("nonsense\r\n\r\n")]], [Self.answer])
+        #expect(asker.ask(asker.exchange()) == answered)
+    }
+
+    @Test func `after an interim response no other server is asked`() throws {
+        let asker = try Asker(
+            [[.request(), .send("HTTP/1.1 103 Early Hints\r\n\r\n"), .close]], [Self.answer])
+        #expect(asker.ask(asker.exchange()) == ["interim 103", "failed closed"])
+    }
+
+    // MARK: No server
+
+    @Test func `if no server takes connections, clients are told when to come again`() throws {
+        let asker = try Asker([], []) { $0.maxFailures = 1 }
+        asker.servers.forEach { $0.close() }
+        #expect(asker.ask(asker.exchange()) == ["failed no-server"])
+        #expect(asker.retryAfter == 10 && asker.inUse == [false, false])
+        // One early probe, of one server; for the others, nobody is asked.
+        let failures = asker.counted(.failures(.connect))
+        for _ in 0..<5 { #expect(asker.ask(asker.exchange()) == ["failed no-server"]) }
+        #expect(asker.counted(.failures(.connect)) == failures + 1)
+    }
+
+    @Test func `a drained server gets no new request, and its idle connections are closed`() throws {
+        let asker = try Asker([Self.answer + Self.answer], [Self.answer + Self.answer])
+        for _ in 0..<2 { #expect(asker.ask(asker.exchange()) == answered) }
+        let drained = asker.pool.settings.servers[0].location
+        #expect(asker.group.drain(drained, true, at: asker.loop.now))
+        asker.pool.update()
+        #expect(asker.pool.connections.map(\.idle) == [0, 1])
+        #expect(asker.ask(asker.exchange()) == answered && asker.servers.map(\.requests.count) == [1, 2])
+        #expect(asker.group.drain(asker.pool.settings.servers[1].location, true, at: asker.loop.now))
+        #expect(asker.ask(asker.exchange()) == ["failed no-server"])
+    }
+
+    @Test func `requests in flight are counted, and none is left, whatever ends them`() throws {
+        let asker = try Asker(
+            [Self.answer + [.request(), .pause], [.request(), .close], Self.refusal(503), [.request(), .pause]],
+            [Self.answer, Self.answer, Self.answer, Self.answer, Self.answer]
+        ) {
+            $0.balance = .leastRequests
+            $0.maxFailures = 100
+        }
+        var most = 0
+        for _ in 0..<6 {
+            let exchange = asker.exchange()
+            exchange.start()
+            most = max(most, asker.group.entries.map(\.place.requestsInFlight).max() ?? 0)
+            asker.loop.schedule(after: 20_000_000) { asker.loop.stop() }
+            asker.run()
+            exchange.cancel()
+        }
+        #expect(most == 1)
+        #expect(asker.group.entries.map(\.place.requestsInFlight) == [0, 0])
+    }
+
+    @Test func `the preferred server is asked first, while it is in use`() throws {
+        let asker = try Asker([Self.answer], [Self.answer + Self.answer + Self.answer])
+        let preferred = asker.group.entries[1].place
+        func ask() -> Exchange {
+            let exchange = Exchange(
+                UpstreamRequest(method: .get, head: ByteSlice("GET / HTTP/1.1\r\n\r\n")), pool: asker.pool,
+                handler: asker, preferring: preferred)
+            #expect(asker.ask(exchange) == answered)
+            return exchange
+        }
+        for _ in 0..<3 { #expect(ask().place === preferred) }
+        #expect(asker.group.drain(preferred.server.location, true, at: 0))
+        #expect(ask().place !== preferred)
     }
 
     @Test(arguments: [HTTPSemantics.Method.get, .post])
@@ -161,8 +284,8 @@ import Testing
         #expect(asker.counted(.retries) == 0)
     }
 
-    @Test func `an exchange fails if no server accepts a connection`() throws {
-        let asker = try Asker([], [])
+    @Test func `an exchange fails if the only server accepts no connection`() throws {
+        let asker = try Asker([])
         asker.servers.forEach { $0.close() }
         #expect(asker.ask(asker.exchange()) == ["failed connect"])
     }
@@ -178,7 +301,7 @@ import Testing
         ("nonsense\r\n\r\n", ["failed head"]),
     ])
     func `a response that breaks off is not reported as complete`(response: String, expected: [String]) throws {
-        let asker = try Asker([[.request(), .send(response), .close]], [Self.answer])
+        let asker = try Asker([[.request(), .send(response), .close]], [Self.answer]) { $0.retry.causes = [] }
         #expect(asker.ask(asker.exchange()) == expected)
         #expect(asker.servers[0].requests.count == 1)
     }

@@ -31,7 +31,7 @@ import Testing
             if event == "end" || event == "upgraded" { ended += 1 }
             return ended == 2
         }
-        let kept = try #require(asker.pool.takeIdle(server: 0, mayRepeat: true))
+        let kept = try #require(asker.pool.takeIdle(at: asker.pool.places[0], mayRepeat: true))
         kept.end(.outOfUse)
         #expect(asker.ask(asker.exchange()) == ["failed head"])
         #expect(StatusClass.allCases.map { asker.counted(.responses($0)) } == [3, 0, 0, 1, 0])

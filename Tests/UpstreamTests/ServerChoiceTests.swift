@@ -39,6 +39,18 @@ struct ServerChoiceTests {
         }
     }
 
+    private mutating func expect(_ choice: inout ServerChoice, picks expected: [Int?], at now: Int64 = 0) {
+        let seen = picks(&choice, expected.count, at: now)
+        #expect(seen == expected)
+    }
+
+    private mutating func expect(
+        _ choice: inout ServerChoice, _ asked: ServerChoice.Asked, at now: Int64, is expected: ServerChoice.Pick
+    ) {
+        let pick = choice.pick(asked, at: now, random: &random)
+        #expect(pick == expected)
+    }
+
     // MARK: In turn
 
     @Test(arguments: [
@@ -47,8 +59,7 @@ struct ServerChoiceTests {
     ])
     mutating func `places are asked in turn, in proportion to their weights`(weights: [Int], expected: [Int]) {
         var choice = ServerChoice(Self.group(weights: weights))
-        let seen1 = picks(&choice, expected.count)
-        #expect(seen1 == expected)
+        expect(&choice, picks: expected)
     }
 
     @Test mutating func `each loop begins with another place`() {
@@ -64,8 +75,7 @@ struct ServerChoiceTests {
         let group = Self.group(weights: [1, 1, 1])
         var choice = ServerChoice(group)
         Self.eject(group, 1)
-        let seen2 = picks(&choice, 4)
-        #expect(seen2 == [0, 2, 0, 2])
+        expect(&choice, picks: [0, 2, 0, 2])
     }
 
     @Test mutating func `a request does not ask again what it asked in vain`() {
@@ -83,14 +93,11 @@ struct ServerChoiceTests {
     @Test mutating func `a backup is asked only while no other is usable`() {
         let group = Self.group(weights: [1, 1, 1], backups: [0])
         var choice = ServerChoice(group)
-        let seen3 = picks(&choice, 4)
-        #expect(seen3 == [1, 2, 1, 2])
+        expect(&choice, picks: [1, 2, 1, 2])
         Self.eject(group, 1)
-        let seen4 = picks(&choice, 2)
-        #expect(seen4 == [2, 2])
+        expect(&choice, picks: [2, 2])
         Self.eject(group, 2)
-        let seen5 = picks(&choice, 2)
-        #expect(seen5 == [0, 0])
+        expect(&choice, picks: [0, 0])
     }
 
     // MARK: Probes
@@ -100,18 +107,13 @@ struct ServerChoiceTests {
         var choice = ServerChoice(group)
         Self.eject(group, 1)
         let later = 10 * Self.second
-        let seen6 = choice.pick(.init(), at: later - 1, random: &random) == .place(0, probe: nil)
-        #expect(seen6)
-        let seen7 =
-            choice.pick(.init(isSafe: true, mayProbe: false), at: later, random: &random) == .place(0, probe: nil)
-        #expect(seen7)
-        let seen8 = choice.pick(.init(), at: later, random: &random) == .place(1, probe: later)
-        #expect(seen8)
-        let seen9 = picks(&choice, 3, at: later)
-        #expect(seen9 == [0, 0, 0])
+        expect(&choice, .init(), at: later - 1, is: .place(0, probe: nil))
+        expect(&choice, .init(mayProbe: false), at: later, is: .place(0, probe: nil))
+        expect(&choice, .init(), at: later, is: .place(1, probe: later))
+        expect(&choice, picks: [0, 0, 0], at: later)
         _ = group.answered(group.entries[1].place, isOnly: false, probe: later, at: later + 1)
-        let seen10 = picks(&choice, 2, at: later + 1)
-        #expect(Set(seen10) == [0, 1])
+        let seen = Set(picks(&choice, 2, at: later + 1))
+        #expect(seen == [0, 1])
     }
 
     @Test mutating func `without a place, one request in half a second is an early probe, and the others know when`() {
@@ -120,28 +122,25 @@ struct ServerChoiceTests {
         Self.eject(group, 0, at: 0)
         Self.eject(group, 1, at: Self.second)
         let now = 2 * Self.second
-        let seen11 = choice.pick(.init(), at: now, random: &random) == .place(0, probe: now)
-        #expect(seen11)
+        expect(&choice, .init(), at: now, is: .place(0, probe: now))
         let pick = choice.pick(.init(), at: now, random: &random)
         #expect(pick == .none(next: 11 * Self.second))
         _ = group.failed(
             group.entries[0].place, .error(UpstreamError(.connect)), isOnly: false, probe: now, at: now)
-        let seen12 = choice.pick(.init(), at: now, random: &random) == .none(next: 10 * Self.second)
-        #expect(seen12)
-        let next = now + PlaceHealth.earlyInterval
-        let seen13 = choice.pick(.init(), at: next, random: &random) == .place(0, probe: next)
-        #expect(seen13)
+        expect(&choice, .init(), at: now, is: .none(next: 10 * Self.second))
+        // The other one's turn.
+        let next = now + PlaceHealth.earlyInterval / 2
+        expect(&choice, .init(), at: next - 1, is: .none(next: 10 * Self.second))
+        expect(&choice, .init(), at: next, is: .place(1, probe: next))
     }
 
     @Test mutating func `a lone place is asked while it fails, not while it is down or drained`() {
         let group = Self.group(weights: [1])
         var choice = ServerChoice(group)
         _ = group.failed(group.entries[0].place, .error(UpstreamError(.connect)), isOnly: true, at: 0)
-        let seen14 = picks(&choice, 2)
-        #expect(seen14 == [0, 0])
+        expect(&choice, picks: [0, 0])
         _ = group.drain(group.entries[0].place.server.location, true, at: 0)
-        let seen15 = picks(&choice, 1)
-        #expect(seen15 == [nil])
+        expect(&choice, picks: [nil])
     }
 
     // MARK: Slow start
@@ -180,11 +179,11 @@ struct ServerChoiceTests {
         var choice = ServerChoice(group)
         group.entries[0].place.noteLatency(80_000_000, at: 0)
         group.entries[1].place.noteLatency(10_000_000, at: 0)
-        let seen16 = picks(&choice, 20)
-        #expect(Set(seen16) == [1])
+        let seen = Set(picks(&choice, 20))
+        #expect(seen == [1])
         group.entries[1].place.noteLatency(10_000_000, at: 40 * Self.second)
-        let seen17 = picks(&choice, 20, at: 40 * Self.second)
-        #expect(Set(seen17) == [0])
+        let later = Set(picks(&choice, 20, at: 40 * Self.second))
+        #expect(later == [0])
         #expect(group.entries[0].place.latency(at: 40 * Self.second) == 5_000_000)
     }
 
@@ -246,16 +245,15 @@ struct ServerChoiceTests {
     @Test mutating func `places that stay keep their turns`() {
         let group = Self.group(weights: [1, 1, 1]) { $0.servers[1] = UpstreamServer(host: "app.example") }
         var choice = ServerChoice(group)
-        let seen18 = picks(&choice, 1)
-        #expect(seen18 == [0])
-        let seen19 = choice.update()
-        #expect(!seen19)
+        expect(&choice, picks: [0])
+        let isChanged = choice.update()
+        #expect(!isChanged)
         let addresses = Self.group(weights: [1, 1]).entries.flatMap(\.place.addresses)
         group.change(addressesOf: 1, to: addresses)
-        let seen20 = choice.update()
-        #expect(seen20)
+        let isChangedNow = choice.update()
+        #expect(isChangedNow)
         #expect(choice.entries.map(\.server) == [0, 1, 1, 2])
-        let seen21 = picks(&choice, 4)
-        #expect(seen21.last == 0)
+        let last = picks(&choice, 4).last
+        #expect(last == 0)
     }
 }

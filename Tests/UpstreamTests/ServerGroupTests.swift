@@ -146,8 +146,8 @@ struct ServerGroupTests {
         let group = Self.group(3)
         for place in 0..<3 { Self.fail(group, place, Self.refused, times: 3) }
         let entries = group.entries
-        #expect(group.claimEarlyProbe(entries[0].place, isSafe: true, at: Self.second))
-        #expect(!group.claimEarlyProbe(entries[1].place, isSafe: true, at: Self.second + 1))
+        #expect(group.claimEarlyProbe(entries[0].place, of: 1, isSafe: true, at: Self.second))
+        #expect(!group.claimEarlyProbe(entries[1].place, of: 1, isSafe: true, at: Self.second + 1))
         #expect(!group.claimProbe(entries[1].place, isSafe: true, at: Self.second + 1))
         #expect(group.answered(entries[0].place, isOnly: false, probe: Self.second, at: Self.second + 2) != nil)
         #expect(group.claimProbe(entries[1].place, isSafe: true, at: Self.second + 2))
@@ -175,6 +175,14 @@ struct ServerGroupTests {
         #expect(Self.inUse(group) == [false, true])
         group.change(addressesOf: 0, to: [])
         #expect(group.entries.map(\.place.addresses) == [[]])
+    }
+
+    @Test func `addresses of both families are places in turn`() {
+        let group = Self.group(1) { $0.servers = [UpstreamServer(host: "app.example")] }
+        let others = ["2001:db8::1", "2001:db8::2"].compactMap { SocketAddress(literal: $0, port: 80) }
+        group.change(addressesOf: 0, to: Self.addresses[0..<2] + others)
+        let expected = [Self.addresses[0], others[0], Self.addresses[1], others[1]]
+        #expect(group.entries.map(\.place.addresses) == expected.map { [$0] })
     }
 
     @Test func `the two loopback addresses are one place`() throws {

@@ -11,7 +11,7 @@ import Testing
         .request(), .send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
     ]
 
-    private func idle(_ asker: Asker) -> [Int] { asker.pool.serverStates.map(\.idle) }
+    private func idle(_ asker: Asker) -> [Int] { asker.pool.connections.map(\.idle) }
 
     /// Two exchanges at the same time.
     private func askTwice(_ asker: Asker) {

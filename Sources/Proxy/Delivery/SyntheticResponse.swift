@@ -122,7 +122,7 @@ extension LoopContext {
         if !content.bytes.isEmpty { buffer.append(content.typeLine) }
         if !status.forbidsContent { buffer.appendField("Content-Length", UInt64(content.bytes.count)) }
         if status == .serviceUnavailable, !answer.isOwnAnswer {
-            buffer.appendField("Retry-After", SyntheticResponse.retryAfter)
+            buffer.appendField("Retry-After", upstream?.retryAfter ?? SyntheticResponse.retryAfter)
         }
         buffer.append(answer.extraFields)
         buffer.append(answer.furtherLines)
@@ -143,6 +143,7 @@ extension UpstreamError {
     /// The explanation for the client.
     fileprivate var explanation: StaticString {
         switch failure {
+        case .unavailable where reason == .noServer: "The origin cannot be used at the moment; try again later."
         case .unavailable: "The proxy is out of sockets or ports for the origin; try again in a moment."
         case .resolve: "The origin's name could not be resolved."
         case .connect: "The origin refused the connection or could not be reached."

@@ -140,12 +140,12 @@ final class Fetch: DeadlineTarget {
         (sentAt, generation) = (context.moment, context.tags.generation)
         placement.formerInvalidations = context.invalidations
         var writer = FetchRequestWriter(under: conditions, awaitsContinue: awaitsContinue, hasLeader: leader != nil)
-        let asked = context.write(plan, from: arrival, with: &writer)
+        let (asked, pool) = (context.write(plan, from: arrival, with: &writer), context.pool(for: request))
         self.conditions = writer.conditions
         let exchange = Exchange(
-            asked, pool: context.pool(for: request), handler: self,
-            owner: request.isBound ? leader?.boundConnections ?? .closed : nil,
-            early: request.hasContent ? leader?.takeContent() : nil)
+            asked, pool: pool, handler: self, owner: request.isBound ? leader?.boundConnections ?? .closed : nil,
+            early: request.hasContent ? leader?.takeContent() : nil,
+            key: pool.choosesByKey ? request.sentKey.bytes : .empty)
         exchange.start()
         self.exchange = exchange
     }

@@ -86,28 +86,24 @@ final class Notices {
         )
     }
 
-    /// Reports a change of a server's state, unless another loop has reported it already.
-    func serverChanged(_ origin: Origin, _ server: UpstreamServer, _ news: ServerNews) {
-        let (address, failure): (SocketAddress?, UpstreamError?) =
-            switch news {
-            case .isFailing(let error): (nil, error)
-            case .isBack: (nil, nil)
-            case .addressIsFailing(let address, let error): (address, error)
-            case .addressIsBack(let address): (address, nil)
-            }
-        let upstream = origin.settings
-        let subject = "upstream \(upstream.name): \(address.map { "address \($0) of " } ?? "")server \(server)"
-        guard let failure else {
-            guard let time = origin.notesBack(server, address, at: loop.now) else { return }
-            return write(.server, at: .notice, "\(subject) is back after \(time / 1_000_000_000) s")
+    /// Reports that a server, or one address of it, is not used any more, or is used again. Only the loop that brings
+    /// the change about is told of it.
+    func placeChanged(of origin: Origin, _ news: PlaceNews) {
+        let address = news.address.map { "address \($0) of " } ?? ""
+        let subject = "upstream \(origin.settings.name): \(address)server \(news.server)"
+        switch news.event {
+        case .isEjected(let duration, let cause, let inARow, let isOnly):
+            let consequence =
+                isOnly
+                ? "is failing, but still used because it is the only one,"
+                : "not used for \(Duration.nanoseconds(duration))"
+            let count = inARow.map { " after \($0) failures in a row, the last one" } ?? ""
+            write(.server, "\(subject) \(consequence)\(count): \(cause.detail)")
+        case .isDown(let cause):
+            write(.server, "\(subject) is down: \(cause.detail)")
+        case .isBack(let time):
+            write(.server, at: .notice, "\(subject) is back after \(time / 1_000_000_000) s")
         }
-        guard origin.notesFailing(server, address, at: loop.now) else { return }
-        let isOnly = address == nil && upstream.servers.count == 1
-        let consequence =
-            isOnly
-            ? "is failing, but still used because it is the only one," : "not used for \(upstream.failureCooldown)"
-        let count = address == nil ? " after \(upstream.maxFailures) failures in a row, the last one" : ""
-        write(.server, "\(subject) \(consequence)\(count): \(failure)")
     }
 
     /// Reports an opened or closed upstream connection at `debug`, to analyze how an origin treats connections. Formats

@@ -50,10 +50,10 @@ final class UpstreamPools {
             return entry.pool
         }
         let pool = UpstreamPool(
-            origin.settings, on: loop, resolver: resolver, names: shared.names, buffers: buffers,
+            origin.group, on: loop, resolver: resolver, names: shared.names, buffers: buffers,
             isMemoryShort: { [shared] in shared.isMemoryShort },
             metrics: metrics, firstServer: index,
-            onNews: { [notices] in notices.serverChanged(origin, $0, $1) },
+            onNews: { [notices] in notices.placeChanged(of: origin, $0) },
             onConnection: { [notices] in notices.connectionChanged(of: origin, to: $0, $1) })
         if origins.contains(where: { $0 === origin }) {
             pools[id] = (origin, pool)
@@ -79,10 +79,8 @@ final class UpstreamPools {
         }
     }
 
-    /// The states of the servers, as this loop sees them, of the origins to which it has sent requests.
-    var serverStates: [(origin: Origin, servers: [ServerState])] {
-        pools.values.map { ($0.origin, $0.pool.serverStates) }
-    }
+    /// This loop's connections to the origins to which it has sent requests.
+    var connections: [UpstreamPool.ConnectionCount] { pools.values.flatMap(\.pool.connections) }
 
     /// The loop ends: none of its upstream connections is kept any longer.
     func retire() {

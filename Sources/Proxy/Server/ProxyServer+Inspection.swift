@@ -67,16 +67,17 @@ extension ProxyServer {
         }
     }
 
-    /// Asks every loop for its view of the servers of each upstream; `completion` is called on the control loop with
-    /// the merged states, in the order of the configuration.
+    /// Asks every loop for its connections to the servers of each upstream; `completion` is called on the control loop
+    /// with the states of the servers, in the order of the configuration.
     package func servers(_ completion: @escaping ([UpstreamServers]) -> Void) {
-        workers.gather({ worker, answer in answer(worker.context.pools.serverStates) }) {
-            [unowned self] (answers: [[(origin: Origin, servers: [ServerState])]]) in
+        workers.gather({ worker, answer in answer(worker.context.pools.connections) }) {
+            [unowned self] (answers: [[UpstreamPool.ConnectionCount]]) in
+            let (connections, now) = (Array(answers.joined()), control.now)
             completion(
                 loopSettings.origins.map { origin in
-                    let seen = answers.joined().filter { $0.origin === origin }
-                    let states = origin.settings.servers.indices.map { server in
-                        ServerState(merging: seen.map { $0.servers[server] })
+                    let places = origin.group.states(at: now)
+                    let states = origin.settings.servers.enumerated().map { index, server in
+                        ServerState(places.filter { $0.server == index }, isNamed: server.address == nil, connections)
                     }
                     return UpstreamServers(
                         upstream: origin.settings.name, servers: Array(zip(origin.settings.servers, states)))

@@ -39,7 +39,7 @@ package struct WorkerUsage: Sendable {
     package var iterationTimes: [DurationCounts] = []
 }
 
-/// The servers of one upstream at one moment, and their states as the loops see them.
+/// The servers of one upstream at one moment, and their states.
 package struct UpstreamServers: Sendable {
     /// The upstream's name.
     package let upstream: String

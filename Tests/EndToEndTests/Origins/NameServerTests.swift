@@ -53,7 +53,7 @@ import Testing
             hosts: "127.0.0.1 both.test\n2001:db8::1 both.test\n", nameServers: Self.silent.nameServers)
         let (program, place) = try serve(in: folder, network, upstream: "http://both.test:9")
         defer { program.stop() }
-        #expect(try place.get("/x", "Host: a").status == 502)
+        #expect(try place.get("/x", "Host: a").status == 503)
         #expect(program.diagnostics.contains("connect: 127.0.0.1:9: Connection refused"))
     }
 
