@@ -4,8 +4,8 @@ public import Bytes
 /// §13.1.5), and to tell whether a response is that rest (§15.3.7.3).
 ///
 /// The rest continues bytes that clients have already, so it must belong to the same representation beyond doubt: under
-/// a strong tag, with the same type, coding, date and length. §15.3.7 allows a 206 to leave out all but the tag. Such a
-/// 206 is not taken: an origin that encodes responses, but no parts, would send the same.
+/// a strong tag, with the same type, coding, date and length. A 206 may leave out date and type (§15.3.7), but not the
+/// coding: an origin that encodes responses, but no parts, would send the same.
 ///
 /// A value. It depends on its arguments only.
 public struct ResumableContent: Sendable {
@@ -61,16 +61,34 @@ public struct ResumableContent: Sendable {
     {
         guard status == .partialContent, case .part(let range, let total?)? = ContentRange(fields),
             range.lowerBound == first + received, total == length ?? total, range.upperBound <= end ?? total,
-            contentLength ?? range.count == range.count, !ReceivedPart.hasSeveralParts(fields),
-            Self.identity(of: fields) == identity
+            contentLength ?? range.count == range.count, !ReceivedPart.hasSeveralParts(fields), agrees(fields)
         else { return nil }
         (end, length) = (end ?? total, total)
         return range.upperBound - first
     }
 
+    /// Whether the fields of a 206 have the same values, apart from those that it may leave out.
+    private func agrees(_ fields: FieldView) -> Bool {
+        let (known, found) = (identity.span, Self.identity(of: fields))
+        var start = 0
+        var foundStart = 0
+        for field in Self.compared {
+            guard let end = known.firstIndex(of: Self.separator, from: start),
+                let foundEnd = found.span.firstIndex(of: Self.separator, from: foundStart)
+            else { return false }
+            let isLeftOut = foundStart == foundEnd && (field == .lastModified || field == .contentType)
+            guard isLeftOut || known.extracting(start..<end).isEqual(to: found.span.extracting(foundStart..<foundEnd))
+            else { return false }
+            (start, foundStart) = (end + 1, foundEnd + 1)
+        }
+        return true
+    }
+
+    /// Occurs in no value.
+    private static let separator = UInt8(ascii: "\n")
+
     private static func identity(of fields: FieldView) -> ByteSlice {
         let values = ByteBuffer(capacity: 256)
-        // Neither separator occurs in a value.
         for field in compared {
             var line = fields.firstIndex(of: field)
             while let index = line {

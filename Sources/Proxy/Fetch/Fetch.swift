@@ -89,7 +89,7 @@ final class Fetch: DeadlineTarget {
     var storeKey: CacheKey { placement.otherKey ?? request.key }
     /// Whether an invalidation concerns the response: the fetch may neither store it nor share it with later requests.
     /// See `SharedState.invalidate`.
-    var wasInvalidated: Bool { placement.wasInvalidated(operation, of: request, in: context.variations) }
+    var wasInvalidated: Bool { Placement.wasInvalidated(self) }
     /// Whether an earlier fetch, which the leader had joined, brought a response for its own leader only. Then a status
     /// that concerns the request concerns them all, and the next requests must not wait for one another.
     var leaderWasReleased: Bool { leader?.wasReleased == true }

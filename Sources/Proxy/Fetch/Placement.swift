@@ -44,18 +44,14 @@ struct Placement {
         isFound = otherKey == nil
     }
 
-    /// Whether an invalidation concerns the response. Called under the lock of a shard of the store, too.
-    /// - Parameters:
-    ///   - operation: the fetch's; `nil` once the fetch has ended.
-    ///   - request: the fetch's.
-    func wasInvalidated(
-        _ operation: FetchOperation?, of request: ClientRequest, in variations: SearchVariations
-    ) -> Bool {
-        guard let operation, !operation.wasInvalidated else { return true }
+    /// Whether an invalidation concerns the response of `fetch`. Called under the lock of a shard of the store, too. Not
+    /// a method: the placement would be copied for it.
+    static func wasInvalidated(_ fetch: Fetch) -> Bool {
+        guard let operation = fetch.operation, !operation.wasInvalidated else { return true }
         // An invalidation finds no operation that was cancelled, and none by a key that it does not have yet.
-        guard operation.hasEnded || !isFound else { return false }
-        let sent = request.sentKey.bytes
-        return variations.wasInvalidated(sent.span, since: formerInvalidations)
+        guard operation.hasEnded || !fetch.placement.isFound else { return false }
+        let sent = fetch.request.sentKey.bytes
+        return fetch.context.variations.wasInvalidated(sent.span, since: fetch.placement.formerInvalidations)
     }
 
     /// Whether a stored response still belongs under the key that `request` found it under, once it has been updated.

@@ -71,9 +71,12 @@ final class Resumption: ExchangeHandler {
     }
 
     private func ask() {
-        guard fetch.state == .resuming, let asked = fetch.exchange?.request else { return }
-        let request = asked.forRest(of: content, after: fetch.arriving.received)
-        let exchange = Exchange(request, pool: fetch.context.pool(for: fetch.request), handler: self)
+        guard fetch.state == .resuming, let former = fetch.exchange else { return }
+        let (pool, received) = (fetch.context.pool(for: fetch.request), fetch.arriving.received)
+        // The same server first: it surely has the representation.
+        let exchange = Exchange(
+            former.request.forRest(of: content, after: received), pool: pool, handler: self,
+            key: pool.choosesByKey ? fetch.request.sentKey.bytes : .empty, preferring: former.place)
         exchange.start()
         fetch.exchange = exchange
     }
