@@ -134,7 +134,7 @@ extension OperationQueueManager {
     public func enqueueAloneAtHome<Op: SharedOperation>(
         _ operation: Op, priority: OperationPriority = .normal, group: Int? = nil
     ) -> Enqueued<Op, Never> {
-        guard gate.admit() else {
+        guard gate.admit(priority) else {
             shards[0].counters.refused.count()
             return .refused(.queueFull, by: nil)
         }
@@ -205,7 +205,7 @@ extension OperationQueueManager {
                 case .refused: replaces = true
                 }
             }
-            guard gate.admit() else { return .refused(.queueFull, nil) }
+            guard gate.admit(priority) else { return .refused(.queueFull, nil) }
             let operation = make()
             guard operation.shared.mayBeNamed(name.identifier) else {
                 gate.withdraw()
@@ -299,7 +299,7 @@ extension OperationQueueManager {
         plain operation: Op, priority: OperationPriority = .normal
     ) -> Enqueued<Op, Never> {
         let shard = anyShard(for: operation)
-        guard gate.admit() else {
+        guard gate.admit(priority) else {
             shard.counters.refused.count()
             return .refused(.queueFull, by: nil)
         }

@@ -84,8 +84,8 @@ package final class OperationGate: Sendable {
 
     /// Makes room for an operation that is about to enter. False if there is no room.
     @usableFromInline
-    func admit() -> Bool {
-        !refuses.load(ordering: .relaxed) || gate.withLock { $0.admit() }
+    func admit(_ priority: OperationPriority) -> Bool {
+        !refuses.load(ordering: .relaxed) || gate.withLock { $0.admit(priority) }
     }
 
     /// Gives back the room that `admit` reserved.
@@ -125,6 +125,6 @@ package final class OperationGate: Sendable {
     }
 
     func priorityRaised(of operation: AnyOperation) {
-        gate.withLock { $0.raise(operation, to: operation.priority) }
+        beginNext { $0.raise(operation, to: operation.priority) }
     }
 }

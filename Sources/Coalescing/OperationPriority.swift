@@ -6,6 +6,10 @@ public enum OperationPriority: UInt8, Sendable, Comparable, CaseIterable {
     case low
     case normal
     case high
+    /// For small work that must not wait for other work, like a check whether that can be done at all. It takes no slot
+    /// and waits for none, is never refused for want of room, and its start and end are not counted in
+    /// `OperationQueueSnapshot`.
+    case immediate
 
     @inlinable
     public static func < (a: Self, b: Self) -> Bool { a.rawValue < b.rawValue }

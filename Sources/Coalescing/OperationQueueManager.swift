@@ -28,6 +28,8 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
     @usableFromInline let shards: [InFlightShard<Key>]
     /// Shared by all shards.
     @usableFromInline package let gate: OperationGate
+    /// The counts of immediate operations, which the snapshot leaves out.
+    @usableFromInline let uncounted = ShardCounters()
     @usableFromInline let observers: [OperationObserver]
     @usableFromInline let group: (@Sendable (Key) -> Int)?
 
@@ -149,7 +151,8 @@ public final class OperationQueueManager<Key: Hashable & Sendable>: Sendable {
         var forget: Forget?
         if let name { forget = { self.shard(for: name.hash).remove($0, from: name) } }
         return gate.enrol(
-            operation, counters: shard.counters, forget: forget, observers: observers, priority: priority, group: group,
+            operation, counters: priority == .immediate ? uncounted : shard.counters, forget: forget,
+            observers: observers, priority: priority, group: group,
             submits: submits)
     }
 

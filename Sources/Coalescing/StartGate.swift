@@ -3,11 +3,12 @@
 ///
 /// **Order.** The highest priority first; within one priority, first come, first served. Every `agingInterval`-th grant
 /// goes instead to the operation that has waited longest, of any priority, so the lowest priority gets at least that
-/// share of the slots and never starves.
+/// share of the slots and never starves. Members of immediate priority run beside the slots.
 struct StartGate<Member: GateMember>: Sendable {
     /// ```
     /// (admit) ─enter→ pending ─submit→ waiting ─next→ running ─makeRoom→ leaving ─leave→ (gone)
-    ///                    │               │               └──────────leave────────────────┘
+    ///                    │               │  │            └──────────leave────────────────┘
+    ///                    │               │  └─next, if immediate→ beside ─leave, makeRoom┤
     ///                    └───────────────┴──────────leave, makeRoom──────────────────────┘
     /// ```
     private enum Phase: Sendable {
@@ -15,6 +16,8 @@ struct StartGate<Member: GateMember>: Sendable {
         case pending
         case waiting(OperationPriority, SlotToken)
         case running
+        /// Runs without a slot.
+        case beside
         /// Has ended, and holds its slot until its waiters and observers have been told.
         case leaving
     }
@@ -64,11 +67,12 @@ struct StartGate<Member: GateMember>: Sendable {
         records.elements(inGroup: group).map(\.member) + memberships.elements(inGroup: group)
     }
 
-    /// Makes room for one more member. False if all slots are taken and the maximum number of members waits.
-    mutating func admit() -> Bool {
+    /// Makes room for one more member. False if all slots are taken and the maximum number of members waits, unless the
+    /// member needs no slot.
+    mutating func admit(_ priority: OperationPriority = .normal) -> Bool {
         let room = isPaused ? 0 : max(0, maxConcurrent - running + leaving)
         let ahead = queued + expected
-        guard ahead < room || ahead - room < maxQueued else { return false }
+        guard ahead < room || ahead - room < maxQueued || priority == .immediate else { return false }
         expected += 1
         return true
     }
@@ -88,15 +92,20 @@ struct StartGate<Member: GateMember>: Sendable {
 
     /// Enters a member that is ready to run.
     ///
-    /// - Returns: whether it runs, since a slot is free and no member waits. Otherwise it waits like the others: call
+    /// - Returns: whether it runs, since a slot is free and no member waits, or it needs none. Otherwise it waits like the others: call
     ///   `next()`.
     mutating func enterReady(_ member: Member, group: Int?, priority: OperationPriority) -> Bool {
-        guard !isPaused, running < maxConcurrent, highestLane == nil else {
+        let isImmediate = priority == .immediate
+        guard !isPaused, isImmediate || (running < maxConcurrent && highestLane == nil) else {
             enter(member, group: group)
             submit(member, priority: priority)
             return false
         }
         withdraw()
+        if isImmediate {
+            member.keep(record: records.append(Record(member: member, phase: .beside), group: group))
+            return true
+        }
         member.keep(record: records.append(Record(member: member, phase: .running), group: group))
         grants += 1
         running += 1
@@ -122,10 +131,12 @@ struct StartGate<Member: GateMember>: Sendable {
         records.update(record) { $0.phase = .waiting(priority, moved) }
     }
 
-    /// The next member to begin. It holds a slot from now on until `leave`. `nil` if no member waits or no slot is
-    /// free.
+    /// The next member to begin. It holds a slot from now on until `leave`, unless it needs none. `nil` if no member
+    /// waits or no slot is free.
     mutating func next() -> Member? {
-        guard queued > 0, !isPaused, running < maxConcurrent else { return nil }
+        guard queued > 0, !isPaused else { return nil }
+        if let member = nextImmediate() { return member }
+        guard running < maxConcurrent else { return nil }
         let longestFirst = (grants + 1) % agingInterval == 0
         guard let lane = longestFirst ? oldestLane : highestLane, let front = lanes[lane].front else { return nil }
         _ = lanes[lane].remove(front.token)
@@ -133,6 +144,15 @@ struct StartGate<Member: GateMember>: Sendable {
         running += 1
         queued -= 1
         records.update(front.element.member.record) { $0.phase = .running }
+        return front.element.member
+    }
+
+    private mutating func nextImmediate() -> Member? {
+        let lane = Int(OperationPriority.immediate.rawValue)
+        guard let front = lanes[lane].front else { return nil }
+        _ = lanes[lane].remove(front.token)
+        queued -= 1
+        records.update(front.element.member.record) { $0.phase = .beside }
         return front.element.member
     }
 
@@ -156,7 +176,7 @@ struct StartGate<Member: GateMember>: Sendable {
     /// The member has ended: the room that it takes is free for others, its slot not yet. Without a slot it leaves.
     mutating func makeRoom(for member: Member) {
         switch records[member.record]?.phase {
-        case .pending, .waiting:
+        case .pending, .waiting, .beside:
             leave(member)
         case .running:
             records.update(member.record) { $0.phase = .leaving }
@@ -179,7 +199,7 @@ struct StartGate<Member: GateMember>: Sendable {
         case .leaving:
             running -= 1
             leaving -= 1
-        case nil:
+        case .beside, nil:
             break
         }
     }

@@ -110,6 +110,25 @@ struct LimitTests {
         #expect(second?.phase == .executing)
     }
 
+    @Test func `an immediate operation begins although the manager is full, and is not counted`() {
+        for name in ["a", "b", "c"] { #expect(enqueue(name).isStarted) }
+        let before = manager.snapshot
+        let check = PlainOperation()
+        #expect(manager.enqueue(plain: check, priority: .immediate).isStarted)
+        #expect(check.phase == .executing && manager.operations.count == 4)
+        #expect(manager.snapshot == before)
+        check.finish()
+        #expect(manager.snapshot == before && manager.operations.count == 3)
+    }
+
+    @Test func `a waiting operation begins when its priority is raised to immediate`() {
+        _ = enqueue("a")
+        let waiting = enqueue("b").operation
+        #expect(waiting?.phase == .ready)
+        _ = enqueue("b", priority: .immediate)
+        #expect(waiting?.phase == .executing)
+    }
+
     @Test func `a paused manager starts no operation until it is resumed`() {
         manager.pause()
         let operation = enqueue("a").operation

@@ -121,6 +121,41 @@ struct StartGateTests {
         #expect(order == [1, 3])
     }
 
+    @Test func `an immediate member takes no slot, and waits for none and for nobody`() {
+        var gate = gate(1, maxQueued: 1)
+        let members = put([(1, .normal), (2, .high)], into: &gate)
+        let first = gate.next()?.name
+        #expect(first == 2)
+        let admitted = [gate.admit(), gate.admit(.immediate)]
+        #expect(admitted == [false, true])
+        let immediate = Member(3)
+        let runs = gate.enterReady(immediate, group: nil, priority: .immediate)
+        #expect(runs && gate.running == 1 && gate.queued == 1)
+        #expect(gate.members.count == 3)
+        gate.leave(immediate)
+        gate.leave(immediate)
+        #expect(gate.running == 1 && gate.members.count == 2)
+        gate.raise(members[0], to: .immediate)
+        let raised = gate.next()?.name
+        #expect(raised == 1 && gate.running == 1 && gate.queued == 0)
+    }
+
+    @Test func `a paused gate holds back immediate members as well`() {
+        var gate = gate(1)
+        gate.isPaused = true
+        let (normal, immediate) = (Member(1), Member(2))
+        let runs = [
+            gate.enterReady(normal, group: nil, priority: .high),
+            gate.enterReady(immediate, group: nil, priority: .immediate),
+        ]
+        #expect(runs == [false, false])
+        gate.isPaused = false
+        let order = [gate.next()?.name, gate.next()?.name]
+        #expect(order == [2, 1])
+        gate.makeRoom(for: immediate)
+        #expect(gate.running == 1 && gate.members.count == 1)
+    }
+
     @Test func `a member whose priority is raised moves forward`() {
         var gate = gate(1)
         let members = put([(1, .low), (2, .low), (3, .normal)], into: &gate)
