@@ -187,6 +187,14 @@ struct PlaceHealth: Sendable {
         }
     }
 
+    /// No check follows, so that none could end what the last ones began.
+    mutating func forgetChecks(at now: Int64) {
+        (lastCheck, sameChecks) = (nil, 0)
+        guard isDown else { return }
+        isDown = false
+        if isAvailable { _ = changed(at: now) }
+    }
+
     /// - Returns: whether that changes anything.
     mutating func setDrained(_ isDrained: Bool, at now: Int64) -> Bool {
         guard isDrained != self.isDrained else { return false }

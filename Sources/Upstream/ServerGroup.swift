@@ -254,6 +254,11 @@ package final class ServerGroup: Sendable {
         }
     }
 
+    /// No check follows, as after a reload: what the last ones found does not count any more.
+    package func forgetChecks(at now: Int64) {
+        for entry in entries { entry.place.change(at: now) { $0.forgetChecks(at: now) } }
+    }
+
     /// Lets the server have no new request, or have requests again. Its places that are not known yet are concerned as
     /// well; requests in flight go on.
     /// - Returns: false if no server of the origin is at `location`.

@@ -219,6 +219,19 @@ struct ServerGroupTests {
         #expect(Self.inUse(group) == [true, false])
     }
 
+    @Test func `what checks found is forgotten with them`() {
+        let group = Self.group(2) {
+            $0.health = HealthSettings(path: "/up")
+            $0.health?.failures = 1
+        }
+        for entry in group.entries { _ = group.checked(entry.place, .failure("500"), at: 1) }
+        let next = Self.group(2, after: group)
+        #expect(Self.inUse(next) == [false, false])
+        next.forgetChecks(at: 2)
+        #expect(Self.inUse(next) == [true, true])
+        #expect(next.states(at: 3).allSatisfy { $0.condition == .up && $0.lastCheck == nil && $0.changedAt == 2 })
+    }
+
     @Test func `a drained server stays so with new addresses and new settings`() {
         let name = UpstreamServer(host: "app.example")
         let group = Self.group(1) { $0.servers = [name, UpstreamServer(host: "192.0.2.9")] }

@@ -30,6 +30,7 @@ package final class ProxyServer {
     /// What `reload` replaces.
     private(set) var loopSettings: LoopSettings
     private(set) var formerOrigins = FormerOrigins()
+    private let checks: OriginChecks
     let purges: Purges
     /// Serves the purges of operators.
     package let purgeDesk: PurgeDesk
@@ -69,6 +70,7 @@ package final class ProxyServer {
         shared.changeOrigins { origins }
         self.control = control
         workers = WorkerGroup(control: control)
+        checks = OriginChecks(shared, on: control)
         purges = Purges(shared, on: control)
         purgeDesk = PurgeDesk(log: log)
         openPurgeDesk()
@@ -129,6 +131,7 @@ package final class ProxyServer {
             guard state == .opening else { return }
             guard let error else {
                 state = .running
+                checks.change(to: loopSettings.origins)
                 return ready(.success(addresses))
             }
             // Clients may have come by now.
@@ -189,6 +192,7 @@ package final class ProxyServer {
             return loopSettings.origins + formerOrigins.origins
         }
         self.loopSettings = loopSettings
+        checks.change(to: loopSettings.origins)
     }
 
     private func openTargets(of new: ProxySettings) throws(StartError) -> [ListenTarget] {
@@ -235,6 +239,7 @@ package final class ProxyServer {
 
     private func leave(closingIdle: Bool, _ completion: @escaping () -> Void) {
         targets = []
+        checks.stop()
         workers.gather(
             within: settings.drainTimeout,
             { worker, idle in worker.drain(closingIdle: closingIdle) { idle(()) } }
@@ -248,6 +253,7 @@ package final class ProxyServer {
     package func stop() {
         state = .stopped
         targets = []
+        checks.stop()
         purges.cancelAll()
         // Before the fetches end: a request may end because its fetch does.
         workers.post { $0.reportCutOff() }
