@@ -31,6 +31,12 @@ struct AdminPage: Sendable {
 
     /// For a request that waits when the program ends.
     static let ending = AdminPage(status: .serviceUnavailable, text: "The program is ending.\n")
+    /// For a change that the program that takes the place of this one has to make.
+    static func elsewhere(_ change: String) -> AdminPage {
+        AdminPage(
+            status: .serviceUnavailable,
+            text: "Another program is taking the place of this one: send \(change) again.\n")
+    }
 }
 
 /// The pages of the admin listener. Confined to the control loop.
@@ -87,8 +93,12 @@ final class AdminPages {
         case "/reload" where method == .post:
             guard let onReload else { return completion(AdminPage(ReloadOutcome(.notNow, ["there is no file"]))) }
             onReload { completion(AdminPage($0)) }
-        case "/healthz", "/readyz", "/metrics", "/status", "/purge", "/reload":
-            let changes = path == "/purge" || path == "/reload"
+        case "/drain" where !settings.allowsPurging, "/undrain" where !settings.allowsPurging:
+            completion(AdminPage(status: .forbidden, text: "Draining is disabled: admin.purge is false.\n"))
+        case "/drain" where method == .post, "/undrain" where method == .post:
+            drain(content, path == "/drain", completion)
+        case "/healthz", "/readyz", "/metrics", "/status", "/purge", "/reload", "/drain", "/undrain":
+            let changes = ["/purge", "/reload", "/drain", "/undrain"].contains(path)
             var page = AdminPage(
                 status: .methodNotAllowed, text: "Use \(changes ? "POST" : "GET") for this page.\n")
             page.allowed = changes ? "POST" : "GET, HEAD"
@@ -98,7 +108,7 @@ final class AdminPages {
                 AdminPage(
                     status: .notFound,
                     text:
-                        "Available: GET /healthz, /readyz, /metrics and /status, POST /purge with URLs, prefixes or tags, one per line, or 'all', and POST /reload.\n"
+                        "Available: GET /healthz, /readyz, /metrics and /status, POST /purge with URLs, prefixes or tags, one per line, or 'all', POST /drain and /undrain with an upstream and a server of it, and POST /reload.\n"
                 ))
         }
     }
@@ -144,12 +154,30 @@ final class AdminPages {
         server.purgeDesk.serve(request, summary) { answer in
             switch answer {
             case .done(let text): completion(AdminPage(status: .ok, text: "\(text)\n"))
-            case .elsewhere:
-                completion(
-                    AdminPage(
-                        status: .serviceUnavailable,
-                        text: "Another program is taking the place of this one: send the purge again.\n"))
+            case .elsewhere: completion(.elsewhere("the purge"))
             case .ending: completion(.ending)
+            }
+        }
+    }
+
+    private func drain(_ content: String, _ isDrained: Bool, _ completion: @escaping (AdminPage) -> Void) {
+        let lines = content.split(whereSeparator: \.isNewline)
+        let words = lines.first?.trimmed.split(separator: " ", maxSplits: 1).map(String.init) ?? []
+        guard lines.count == 1, words.count == 2 else {
+            return completion(
+                AdminPage(
+                    status: .badRequest,
+                    text:
+                        "Send one line with the name of an upstream and one of its servers, such as 'app http://10.0.0.1:8000', or one address of a server's name, such as 'app 10.0.0.1:8000'.\n"
+                ))
+        }
+        // That program would not know of it.
+        guard !server.purgeDesk.isClosed else { return completion(.elsewhere("it")) }
+        let request = DrainRequest(upstream: words[0], server: words[1].trimmed, isDrained: isDrained)
+        server.drain(request) { answer in
+            switch answer {
+            case .done(let text): completion(AdminPage(status: .ok, text: "\(text)\n"))
+            case .unknown(let text): completion(AdminPage(status: .notFound, text: "\(text)\n"))
             }
         }
     }
@@ -181,7 +209,7 @@ final class AdminPages {
         let now = server.snapshot
         let families =
             now.counters.families(upstreams: now.upstreams.map(\.name)) + usage.latencies.families() + now.accessLog
-            + program.families() + [
+            + program.families() + servers.families() + [
                 .gauge("client_connections_limit", "Limit of client connections.", UInt64(now.clientLimit)),
                 .gauge("stored_responses", "Stored responses, counting each variant.", UInt64(now.storage.responses)),
                 .gauge(
@@ -216,15 +244,6 @@ final class AdminPages {
                 .gauge(
                     "fetches_limit", "Slots, the limit of fetches running at a time.",
                     now.upstreams.map { MetricSample([("upstream", $0.name)], .whole(UInt64($0.slots))) }),
-                .gauge(
-                    "upstream_server_up",
-                    "0 from max-failures failures in a row until the server answers again, otherwise 1.",
-                    servers.samples { [([], $0.isUp ? 1 : 0)] }),
-                .gauge(
-                    "upstream_server_connections", "Open connections to the server, by state.",
-                    servers.samples {
-                        [([("state", "in-use")], $0.inUse), ([("state", "idle")], $0.idle)]
-                    }),
                 .gauge("workers", "Worker loops.", UInt64(now.workers)),
                 .counter(
                     "worker_cpu_seconds", "Processor time of each worker, in user mode and in the kernel.",
@@ -263,7 +282,7 @@ extension PurgeRequest {
     }
 }
 
-extension String {
+extension StringProtocol {
     /// Without the spaces at both ends.
     fileprivate var trimmed: String {
         let start = drop { $0 == " " }
@@ -309,22 +328,5 @@ extension ProgramHistory {
             .gauge(
                 "process_max_fds", "Maximum number of open file descriptors.", UInt64(clamping: usage.descriptorLimit)),
         ]
-    }
-}
-
-extension [UpstreamServers] {
-    /// The samples of each server, beginning with the labels that distinguish the server from the others.
-    fileprivate func samples(_ values: (ServerState) -> [(labels: [(name: String, value: String)], value: Int)])
-        -> [MetricSample]
-    {
-        flatMap { upstream in
-            upstream.servers.flatMap { server, state in
-                values(state).map { labels, value in
-                    MetricSample(
-                        [("upstream", upstream.upstream), ("server", "\(server)")] + labels,
-                        .whole(UInt64(clamping: value)))
-                }
-            }
-        }
     }
 }

@@ -1,5 +1,6 @@
 import Bytes
 import Coalescing
+import Libevent
 import Proxy
 import Storage
 import Telemetry
@@ -56,7 +57,7 @@ struct StatusReport {
                     json.member("replaced", upstream.operations.replaced)
                     json.member("refused", upstream.operations.refused)
                     json.array("servers", servers.servers) { json, server in
-                        json.add(server.server, server.state, at: time)
+                        json.add(server, of: servers.settings, at: time)
                     }
                 }
             }
@@ -78,27 +79,55 @@ struct StatusReport {
 }
 
 extension JSONText {
-    fileprivate mutating func add(_ server: UpstreamServer, _ state: ServerState, at time: Int64) {
+    fileprivate mutating func add(_ server: ServerReport, of upstream: UpstreamSettings, at time: Int64) {
         object { json in
-            json.member("server", "\(server)")
-            json.add(state, at: time)
-            guard !state.addresses.isEmpty else { return }
-            json.array("addresses", state.addresses) { json, one in
+            json.member("server", "\(server.server)")
+            json.member("weight", server.server.weight)
+            json.member("backup", server.server.isBackup)
+            if let leading = server.leading { json.add(leading, of: upstream, at: time) }
+            json.member("in_use", server.inUse)
+            json.member("idle", server.idle)
+            if upstream.balance == .leastRequests { json.member("in_flight", server.requestsInFlight) }
+            let found = server.places.filter { !$0.state.place.addresses.isEmpty }
+            guard server.server.address == nil, !found.isEmpty else { return }
+            json.array("addresses", found) { json, one in
                 json.object { json in
-                    json.member("address", "\(one.address)")
-                    json.add(one.state, at: time)
+                    json.member("address", one.state.place.addresses.map(\.description).joined(separator: ", "))
+                    json.add(one.state, of: upstream, at: time)
+                    json.member("in_use", one.inUse)
+                    json.member("idle", one.idle)
+                    if upstream.balance == .leastRequests {
+                        json.member("in_flight", one.state.place.requestsInFlight)
+                    }
                 }
             }
         }
     }
 
-    private mutating func add(_ state: ServerState, at time: Int64) {
-        member("state", state.isUp ? "up" : "failing")
-        if let changed = state.changedAt { member("state_seconds", Self.seconds(time - changed)) }
-        if let next = state.nextTry { member("next_try_seconds", Self.seconds(next - time)) }
-        member("in_use", state.inUse)
-        member("idle", state.idle)
+    private mutating func add(_ place: PlaceState, of upstream: UpstreamSettings, at time: Int64) {
+        member("state", place.condition.rawValue)
+        if let changed = place.changedAt { member("state_seconds", Self.seconds(time - changed)) }
+        if let cause = place.cause, place.condition != .drained { member("reason", "\(cause)") }
+        if let next = place.nextTry(upstream.health) { member("next_try_seconds", Self.seconds(next - time)) }
+        guard let check = place.lastCheck else { return }
+        object("last_check") { json in
+            json.member("succeeded", check.outcome.isSuccess)
+            if case .failure(let reason) = check.outcome { json.member("reason", reason) }
+            json.member("seconds", Self.seconds(time - check.at))
+        }
     }
 
     fileprivate static func seconds(_ nanoseconds: Int64) -> Int { Int(max(0, nanoseconds) / 1_000_000_000) }
+}
+
+extension PlaceState {
+    /// When a request may find out whether the place is back, or about when a check does; `nil`: it gets requests, or is
+    /// drained.
+    fileprivate func nextTry(_ health: HealthSettings?) -> Int64? {
+        switch condition {
+        case .up, .slowStart, .drained: nil
+        case .ejected, .probing: nextProbe
+        case .down: lastCheck.flatMap { last in health.map { last.at + $0.interval.nanoseconds } }
+        }
+    }
 }

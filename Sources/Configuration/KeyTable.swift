@@ -380,7 +380,7 @@ enum KeyTable {
             """),
         Key(
             "purge", \.admin.allowsPurging, .flag, isReadAtStart: true,
-            "Serve POST /purge and POST /reload. false: the admin listener is read-only."),
+            "Serve POST /purge, /reload, /drain and /undrain. false: the admin listener is read-only."),
     ]
 
     private static let accessLog: [Key<Settings>] = [

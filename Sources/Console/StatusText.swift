@@ -62,18 +62,20 @@ package enum StatusText {
     /// The row of a server, or of one of its addresses. The condition comes right after the name, since the end of a line
     /// may be cut off.
     private static func row(_ name: JSONValue?, _ state: JSONValue, _ width: Int, indent: String = "") -> [String] {
-        [
+        let more = [share(state), Servers.lastCheck(state)].compactMap(\.self).joined(separator: ", ")
+        return [
             indent + Wording.name(name?.string ?? "-", width: max(16, width / 2 - 8) - indent.count),
-            condition(state), "\(figure(state["in_use"])) in use", "\(figure(state["idle"])) idle",
-        ]
+            Servers.condition(state), "\(figure(state["in_use"])) in use", "\(figure(state["idle"])) idle",
+        ] + (more.isEmpty ? [] : [more])
     }
 
-    /// `up` or `FAILING`, and since when.
-    private static func condition(_ server: JSONValue) -> String {
-        let since = server["state_seconds"]?.number.map { " for \(Wording.duration($0))" } ?? ""
-        guard server["state"]?.string != "up" else { return "up\(since)" }
-        let next = server["next_try_seconds"]?.number.map { ", next try in \(Wording.duration($0))" } ?? ""
-        return "FAILING\(since)\(next)"
+    /// The share of a server among the others, unless it is that of most.
+    private static func share(_ server: JSONValue) -> String? {
+        let weight = server["weight"]?.number ?? 1
+        let words =
+            (weight == 1 ? [] : ["weight \(Wording.whole(weight))"])
+            + (server["backup"]?.isTrue == true ? ["backup"] : [])
+        return words.isEmpty ? nil : words.joined(separator: ", ")
     }
 
     /// The number of fetches that have a slot.
@@ -84,6 +86,40 @@ package enum StatusText {
     static func name(of upstream: JSONValue) -> String { upstream["name"]?.string ?? "-" }
 
     private static func figure(_ value: JSONValue?) -> String { value?.number.map(Wording.whole) ?? "-" }
+}
+
+/// The servers of an upstream, as `/status` lists them.
+enum Servers {
+    /// The states of a server that gets requests, or none by the will of its operator. In any other it fails.
+    private static let sound: Set<String> = ["up", "slow-start", "drained"]
+
+    /// What a request can be sent to: each server, or in its place the addresses of its name if there are several.
+    static func places(of upstream: JSONValue) -> [JSONValue] {
+        (upstream["servers"]?.elements ?? []).flatMap { server in
+            let addresses = server["addresses"]?.elements ?? []
+            return addresses.count > 1 ? addresses : [server]
+        }
+    }
+
+    static func isFailing(_ place: JSONValue) -> Bool { place["state"]?.string.map { !sound.contains($0) } ?? true }
+    static func isDrained(_ place: JSONValue) -> Bool { place["state"]?.string == "drained" }
+
+    /// `up for 2h 1m`, or `EJECTED for 31s (503), next try in 9s`.
+    static func condition(_ place: JSONValue) -> String {
+        let state = place["state"]?.string ?? "-"
+        let since = place["state_seconds"]?.number.map { " for \(Wording.duration($0))" } ?? ""
+        guard isFailing(place) else { return state + since }
+        let reason = place["reason"]?.string.map { " (\($0))" } ?? ""
+        let next = place["next_try_seconds"]?.number.map { ", next try in \(Wording.duration($0))" } ?? ""
+        return state.uppercased() + since + reason + next
+    }
+
+    /// `check ok 3s ago`; `nil` if there was none.
+    static func lastCheck(_ place: JSONValue) -> String? {
+        guard let check = place["last_check"], let ago = check["seconds"]?.number else { return nil }
+        let outcome = check["succeeded"]?.isTrue == true ? "ok" : check["reason"]?.string ?? "failed"
+        return "check \(outcome) \(Wording.duration(ago)) ago"
+    }
 }
 
 /// The fetches in flight that `/status` lists.

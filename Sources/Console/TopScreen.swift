@@ -152,19 +152,24 @@ package struct TopScreen {
         return Wording.whole(StatusText.running(upstream)) + (limit.map { "/\(Wording.whole($0))" } ?? "")
     }
 
+    /// How many servers, with each address of a name, are in which state.
     private func servers(_ upstream: JSONValue) -> String {
-        let servers = upstream["servers"]?.elements ?? []
-        let failing = servers.filter(Self.isDown)
-        let up = servers.count - failing.count
-        guard !failing.isEmpty else { return "\(up) up" }
+        let places = Servers.places(of: upstream)
+        let failing = places.filter(Servers.isFailing)
+        let drained = places.count(where: Servers.isDrained)
+        let up = places.count - failing.count - drained
         let longest = failing.compactMap { $0["state_seconds"]?.number }.max()
-        return (up > 0 ? "\(up) up, " : "") + "\(failing.count) FAILING"
-            + (longest.map { " for \(Wording.duration($0))" } ?? "")
+        let parts = [
+            up > 0 || places.isEmpty ? "\(up) up" : nil,
+            failing.isEmpty
+                ? nil : "\(failing.count) FAILING" + (longest.map { " for \(Wording.duration($0))" } ?? ""),
+            drained > 0 ? "\(drained) drained" : nil,
+        ]
+        return parts.compactMap(\.self).joined(separator: ", ")
     }
 
-    private static func isDown(_ server: JSONValue) -> Bool { server["state"]?.string != "up" }
     private static func isFailing(_ upstream: JSONValue) -> Bool {
-        (upstream["servers"]?.elements ?? []).contains(where: isDown)
+        Servers.places(of: upstream).contains(where: Servers.isFailing)
     }
 
     // MARK: - Rates

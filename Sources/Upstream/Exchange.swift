@@ -222,7 +222,7 @@ package final class Exchange {
         }
         let last = lastFailure.map { ", the last one: \($0)" } ?? ""
         var error = UpstreamError(.unavailable, .noServer, detail: "no server takes requests\(last)")
-        error.retryAfter = pool.waitForPlace(next)
+        error.retryAfter = pool.countUnserved(next)
         cannotConnect(error)
     }
 

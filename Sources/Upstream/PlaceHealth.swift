@@ -266,7 +266,7 @@ package enum FailureCause: Sendable, CustomStringConvertible {
     }
 
     /// Whether no connection could be made, so that the request did not reach the server.
-    var isConnection: Bool {
+    package var isConnection: Bool {
         guard case .error(let error) = self else { return false }
         return switch error.failure {
         case .unavailable, .resolve, .connect, .connectTimeout: true

@@ -2,20 +2,29 @@ package import Libevent
 
 /// The state of one place at one moment, for operators.
 package struct PlaceState: Sendable {
-    /// Whether the place gets requests, and why not.
-    package enum Condition: String, Sendable, CaseIterable {
+    /// Whether the place gets requests, and why not. The best comes first.
+    package enum Condition: String, Sendable, CaseIterable, Comparable {
         /// The place gets its share of the requests.
         case up
         /// Up, with a share of the requests that still grows.
-        case slowStart = "slow start"
-        /// Left alone because of its answers.
-        case ejected
+        case slowStart = "slow-start"
         /// One request, or a few, find out whether it is back.
         case probing
+        /// Left alone because of its answers.
+        case ejected
         /// Checks fail.
         case down
         /// The operator lets it have no new request.
         case drained
+
+        /// Whether the place gets requests.
+        package var isInUse: Bool { self <= .slowStart }
+
+        /// The best first.
+        package static func < (one: Condition, other: Condition) -> Bool {
+            let order = allCases
+            return order.firstIndex(of: one) ?? 0 < order.firstIndex(of: other) ?? 0
+        }
     }
 
     /// The place, to find its connections on each loop (`UpstreamPool.connections`).

@@ -26,7 +26,7 @@ package final class ServerGroup: Sendable {
         /// The addresses of each server's name, in the order of their turns; empty for a server without a name, and
         /// before the first look-up.
         var addresses: [[SocketAddress]]
-        var drained: Set<UpstreamServer.Location> = []
+        var drained: Set<DrainTarget> = []
     }
 
     /// When a place is ejected by its failures among its answers, not only by failures in a row: a server that fails
@@ -44,6 +44,8 @@ package final class ServerGroup: Sendable {
     package let settings: UpstreamSettings
     /// Shared by all requests to the origin.
     package let budget: RetryBudget
+    /// Counts on for an origin that a reload changes.
+    package let events: ServerEventCounts
     private let list: Guarded<List>
     private let changes = Atomic<UInt64>(1)
     /// The time of the last early probe, and the number of them.
@@ -59,12 +61,19 @@ package final class ServerGroup: Sendable {
         self.settings = settings
         cooldown = settings.failureCooldown.nanoseconds
         budget = RetryBudget(percent: settings.retry.budget)
+        events = former?.events ?? ServerEventCounts()
         var list = List(addresses: settings.servers.map { _ in [] })
         var places: [PlaceID: Place] = [:]
         if let former {
             let (old, oldSettings) = (former.list.withLock { $0 }, former.settings)
             places = Self.byID(old.entries)
-            list.drained = old.drained.intersection(settings.servers.map(\.location))
+            let servers = Set(settings.servers.map(\.location))
+            list.drained = old.drained.filter { target in
+                switch target {
+                case .server(let location): servers.contains(location)
+                case .address: true
+                }
+            }
             for (index, server) in settings.servers.enumerated() {
                 let known = oldSettings.servers.firstIndex { $0.location == server.location }
                 if let known { list.addresses[index] = old.addresses[known] }
@@ -118,7 +127,7 @@ package final class ServerGroup: Sendable {
                 let name = places.count == 1 ? "\(server)" : "\(server) \(addresses)"
                 let place =
                     former[id]
-                    ?? Place(server, addresses, isDrained: list.drained.contains(server.location))
+                    ?? Place(server, addresses, isDrained: list.drained.contains { $0.includes(server, addresses) })
                 entries.append(
                     Entry(
                         place: place, server: index, weight: server.weight, isBackup: server.isBackup,
@@ -189,6 +198,7 @@ package final class ServerGroup: Sendable {
             }
             return place.change(at: now) { $0.eject(because: cause, least: least, cooldown: cooldown, at: now) }
         }
+        if ejected != nil { events.add(.ejection) }
         return ejected.map {
             let counts = inARow >= settings.maxFailures
             return news(of: place, .isEjected(duration: $0, cause, inARow: counts ? inARow : nil, isOnly: isOnly))
@@ -247,6 +257,7 @@ package final class ServerGroup: Sendable {
     /// - Returns: news, if the place is down now, or back, and was not before.
     package func checked(_ place: Place, _ outcome: CheckOutcome, at now: Int64) -> PlaceNews? {
         guard let health = settings.health else { return nil }
+        events.add(outcome.isSuccess ? .checkSuccess : .checkFailure)
         switch place.change(at: now, { $0.checked(outcome, health, at: now) }) {
         case nil: return nil
         case .down: return news(of: place, .isDown(place.presentHealth.cause ?? .check("")))
@@ -259,21 +270,21 @@ package final class ServerGroup: Sendable {
         for entry in entries { entry.place.change(at: now) { $0.forgetChecks(at: now) } }
     }
 
-    /// Lets the server have no new request, or have requests again. Its places that are not known yet are concerned as
-    /// well; requests in flight go on.
-    /// - Returns: false if no server of the origin is at `location`.
-    package func drain(_ location: UpstreamServer.Location, _ isDrained: Bool, at now: Int64) -> Bool {
-        guard settings.servers.contains(where: { $0.location == location }) else { return false }
-        let isChanged = list.withLock { list in
-            if isDrained { list.drained.insert(location) } else { list.drained.remove(location) }
+    /// Lets a server, or an address, have no new requests, or have requests again. Places that are not known yet are
+    /// concerned as well; requests in flight go on. A server that has requests again has them at all of its addresses.
+    /// - Returns: whether this changes anything.
+    package func drain(_ target: DrainTarget, _ isDrained: Bool, at now: Int64) -> Bool {
+        let isChanged = list.withLock { list -> Bool in
+            if isDrained { list.drained.insert(target) } else { list.drained.remove(target) }
             var isChanged = false
-            for entry in list.entries where entry.place.server.location == location {
+            for entry in list.entries where target.includes(entry.place) {
+                if !isDrained { for address in entry.place.addresses { list.drained.remove(.address(address)) } }
                 if entry.place.change(at: now, { $0.setDrained(isDrained, at: now) }) { isChanged = true }
             }
             return isChanged
         }
         if isChanged { changes.add(1, ordering: .releasing) }
-        return true
+        return isChanged
     }
 
     /// The state of each place, in the order of `entries`.

@@ -279,7 +279,10 @@ package final class UpstreamPool {
     /// Takes a retry out of the budget, if there is another place to ask.
     /// - Parameter tried: as of `pick`.
     func beginRetry(besides tried: [Int]) -> Bool {
-        choice.use { $0.hasUsable(besides: tried) } && group.budget.begin(at: loop.now)
+        guard choice.use({ $0.hasUsable(besides: tried) }) else { return false }
+        guard !group.budget.begin(at: loop.now) else { return true }
+        group.events.add(.refusedRetry)
+        return false
     }
 
     func retryEnded() { group.budget.ended() }
@@ -287,8 +290,11 @@ package final class UpstreamPool {
     /// Whether a response with this status counts as a failure.
     func isFailure(_ status: UInt16) -> Bool { settings.retry.statuses.contains(status) }
 
-    /// How many seconds a client should wait for a place, if the first may be back at `next`.
-    func waitForPlace(_ next: Int64?) -> UInt64 {
+    /// Counts a request for which no place is left.
+    /// - Parameter next: when the first may be back; `nil`: unknown.
+    /// - Returns: how many seconds a client should wait.
+    func countUnserved(_ next: Int64?) -> UInt64 {
+        group.events.add(.noServer)
         let time = next.map { $0 - loop.now } ?? settings.health?.interval.nanoseconds ?? 0
         return UInt64(min(max(1, (time + 999_999_999) / 1_000_000_000), Self.longestRetryAfter))
     }

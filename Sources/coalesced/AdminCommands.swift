@@ -312,6 +312,49 @@ struct Reload: ParsableCommand {
     }
 }
 
+/// The words of `coalesced drain` and `coalesced undrain`.
+struct DrainArguments: ParsableArguments {
+    @OptionGroup var admin: AdminOption
+
+    @Argument(help: ArgumentHelp("The name of an upstream.", valueName: "upstream"))
+    var upstream: String
+
+    @Argument(
+        help: ArgumentHelp(
+            "A server of the upstream as in the configuration file, or one address of a server's name as `coalesced status` prints it.",
+            valueName: "server"))
+    var server: String
+
+    func ask(_ path: String) throws -> String { try admin.ask("POST", path, body: "\(upstream) \(server)") }
+}
+
+/// `coalesced drain`
+struct Drain: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Let a server of an upstream have no new requests.",
+        discussion: """
+            Requests in flight there go on, and idle connections are closed. Prints how many requests are in flight: repeat \
+            the command to see when none is left. The server stays drained over reloads, not over restarts and upgrades.
+            """
+    )
+
+    @OptionGroup var words: DrainArguments
+
+    func run() throws { try output(words.ask("/drain")) }
+}
+
+/// `coalesced undrain`
+struct Undrain: ParsableCommand {
+    static let configuration = CommandConfiguration(
+        abstract: "Let a server that was drained have requests again.",
+        discussion: "Its share of the requests grows as `slow-start` of the upstream says."
+    )
+
+    @OptionGroup var words: DrainArguments
+
+    func run() throws { try output(words.ask("/undrain")) }
+}
+
 /// `coalesced status`
 struct Status: ParsableCommand {
     static let configuration = CommandConfiguration(

@@ -19,7 +19,9 @@ struct Coalesced: ParsableCommand {
             and the commented /usr/share/doc/coalesced/examples/coalesced.yaml.
             """,
         version: "coalesced \(Version.current)",
-        subcommands: [Serve.self, Check.self, Demo.self, Purge.self, Reload.self, Status.self, Top.self],
+        subcommands: [
+            Serve.self, Check.self, Demo.self, Purge.self, Drain.self, Undrain.self, Reload.self, Status.self, Top.self,
+        ],
         defaultSubcommand: Serve.self
     )
 

@@ -15,8 +15,8 @@ import Testing
                 "upstream    wp: 12 of 256 fetches running, 0 queued",
                 "              http://127.0.0.1:9101  up  12 in use  20 idle",
                 "upstream    api: 41 of 41 fetches running, 3 queued",
-                "              http://127.0.0.1:9102  up for 1m                        41 in use  3 idle",
-                "              http://127.0.0.1:9199  FAILING for 31s, next try in 9s   0 in use  0 idle",
+                "              http://127.0.0.1:9102  up for 1m                              41 in use  3 idle",
+                "              http://127.0.0.1:9199  EJECTED for 31s (503), next try in 9s   0 in use  0 idle",
                 "fetches     2",
                 "  FETCH OF  AGE   BYTES  WAITING      PHASE  KEY",
                 "  api       41s  38 MiB        1  streaming  http a /big?8",
@@ -45,12 +45,31 @@ import Testing
     @Test(arguments: [60, 80])
     func `a failing server is visible on a narrow terminal, however long its name`(width: Int) throws {
         for name in ["http://127.0.0.1:9199", "unix:/srv/applications/shop/production/current/tmp/sockets/app.sock"] {
-            let server = "{\"server\": \"\(name)\", \"state\": \"failing\", \"state_seconds\": 31, \"in_use\": 1024}"
+            let server = "{\"server\": \"\(name)\", \"state\": \"ejected\", \"state_seconds\": 31, \"in_use\": 1024}"
             let lines = StatusText.lines(
                 try json("{\"upstreams\": [{\"name\": \"a\", \"servers\": [\(server)]}]}"), width: width)
-            #expect(lines.contains { $0.contains("  FAILING for 31s") }, "\(lines)")
+            #expect(lines.contains { $0.contains("  EJECTED for 31s") }, "\(lines)")
             #expect(lines.contains { $0.contains(name.suffix(8)) }, "\(lines)")
         }
+    }
+
+    @Test func `each state of a server is told with what matters about it`() throws {
+        let servers = [
+            #""server": "http://a:1", "state": "slow-start", "state_seconds": 5, "reason": "connect", "weight": 3, "backup": false"#,
+            #""server": "http://b:1", "state": "probing", "state_seconds": 70, "reason": "head-timeout", "next_try_seconds": 2"#,
+            #""server": "http://c:1", "state": "down", "state_seconds": 9, "reason": "check: 500", "next_try_seconds": 4, "last_check": {"succeeded": false, "reason": "500", "seconds": 1}"#,
+            #""server": "http://d:1", "state": "drained", "state_seconds": 200, "weight": 1, "backup": true, "last_check": {"succeeded": true, "seconds": 1}"#,
+        ].map { "{\($0), \"in_use\": 1, \"idle\": 2}" }
+        let lines = StatusText.lines(
+            try json("{\"upstreams\": [{\"name\": \"a\", \"servers\": [\(servers.joined(separator: ","))]}]}"),
+            width: 120)
+        #expect(
+            lines[7...10] == [
+                "              http://a:1  slow-start for 5s                               1 in use  2 idle  weight 3",
+                "              http://b:1  PROBING for 70s (head-timeout), next try in 2s  1 in use  2 idle",
+                "              http://c:1  DOWN for 9s (check: 500), next try in 4s        1 in use  2 idle  check 500 1s ago",
+                "              http://d:1  drained for 3m                                  1 in use  2 idle  backup, check ok 1s ago",
+            ], "\(lines)")
     }
 
     @Test(arguments: [(60, "reload FAILED 12m ago: …"), (80, "reload FAILED 12m ago: former settings stay")])

@@ -17,10 +17,10 @@ func status(limits: Bool) throws -> JSONValue {
           "store": {"responses": 6120, "resources": 5870, "unshareable": 0, "evicted": 9},
           "upstreams": [
             {"name": "wp", "in_flight": 12, "queued": 0\(limits ? ", \"slots\": 256" : ""), "servers": [
-              {"server": "http://127.0.0.1:9101", "state": "up", "failing_workers": 0, "in_use": 12, "idle": 20}]},
+              {"server": "http://127.0.0.1:9101", "state": "up", "weight": 1, "backup": false, "in_use": 12, "idle": 20}]},
             {"name": "api", "in_flight": 44, "queued": 3\(limits ? ", \"slots\": 41" : ""), "servers": [
-              {"server": "http://127.0.0.1:9102", "state": "up", "state_seconds": 100, "failing_workers": 0, "in_use": 41, "idle": 3},
-              {"server": "http://127.0.0.1:9199", "state": "failing", "state_seconds": 31, "failing_workers": 2,
+              {"server": "http://127.0.0.1:9102", "state": "up", "state_seconds": 100, "in_use": 41, "idle": 3},
+              {"server": "http://127.0.0.1:9199", "state": "ejected", "state_seconds": 31, "reason": "503",
                "next_try_seconds": 9, "in_use": 0, "idle": 0}]}
           ],
           "fetches": [

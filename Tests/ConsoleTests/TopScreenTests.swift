@@ -110,7 +110,7 @@ import Testing
     /// With as many upstreams, of which one has a server that fails, and as many fetches.
     private static func crowded(upstreams: Int, failing: Int?, fetches: Int) throws -> TopScreen {
         let upstreams = (1...upstreams).map { number in
-            "{\"name\": \"upstream-\(number)\", \"servers\": [{\"state\": \"\(number == failing ? "failing" : "up")\"}]}"
+            "{\"name\": \"upstream-\(number)\", \"servers\": [{\"state\": \"\(number == failing ? "ejected" : "up")\"}]}"
         }
         let fetches = (0..<fetches).map { "{\"upstream\": \"a\", \"key\": \"k\($0)\", \"seconds\": \(100 - $0)}" }
         let text =
@@ -140,11 +140,36 @@ import Testing
     @Test(arguments: ["api", "the-one-behind-the-first-load-balancer"])
     func `a failing server is visible on a narrow terminal`(name: String) throws {
         let text =
-            "{\"upstreams\": [{\"name\": \"\(name)\", \"servers\": [{\"state\": \"failing\", \"state_seconds\": 100000}]}]}"
+            "{\"upstreams\": [{\"name\": \"\(name)\", \"servers\": [{\"state\": \"down\", \"state_seconds\": 100000}]}]}"
         let sample = TopSample(
             status: try json(text), metrics: MetricsPage(Self.metrics(1, byUpstream: true)), time: 1)
         let lines = TopScreen(sample, since: nil).lines(columns: 60, rows: 23)
         #expect(lines.last?.contains("1 FAILING for 1d 3h") == true, "\(lines)")
+    }
+
+    /// The last line, for an upstream with these servers.
+    private static func row(servers: [String]) throws -> String {
+        let status = try json("{\"upstreams\": [{\"name\": \"a\", \"servers\": [\(servers.joined(separator: ","))]}]}")
+        let screen = TopScreen(TopSample(status: status, metrics: MetricsPage(""), time: 1), since: nil)
+        return try #require(screen.lines(columns: 80, rows: 23).last)
+    }
+
+    @Test(arguments: [
+        (["up", "slow-start", "drained"], " 2 up, 1 drained "), (["drained"], " 1 drained "), ([], " 0 up "),
+        (["up", "probing", "ejected", "drained"], " 1 up, 2 FAILING, 1 drained "),
+    ])
+    func `servers are counted by what they are good for`(states: [String], text: String) throws {
+        let row = try Self.row(servers: states.map { "{\"state\": \"\($0)\"}" })
+        #expect(row.contains(text), "\(row)")
+    }
+
+    @Test func `the addresses of a name are counted in place of their server, if there are several`() throws {
+        let (up, down) = ("{\"state\": \"up\"}", "{\"state\": \"down\"}")
+        let row = try Self.row(servers: [
+            "{\"state\": \"up\", \"addresses\": [\(up), \(down), \(down)]}",
+            "{\"state\": \"up\", \"addresses\": [\(down)]}",
+        ])
+        #expect(row.contains(" 2 up, 2 FAILING "), "\(row)")
     }
 
     @Test func `a restarted program has no negative rates`() throws {

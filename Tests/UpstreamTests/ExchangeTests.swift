@@ -232,11 +232,11 @@ import Testing
         let asker = try Asker([Self.answer + Self.answer], [Self.answer + Self.answer])
         for _ in 0..<2 { #expect(asker.ask(asker.exchange()) == answered) }
         let drained = asker.pool.settings.servers[0].location
-        #expect(asker.group.drain(drained, true, at: asker.loop.now))
+        #expect(asker.group.drain(.server(drained), true, at: asker.loop.now))
         asker.pool.update()
         #expect(asker.pool.connections.map(\.idle) == [0, 1])
         #expect(asker.ask(asker.exchange()) == answered && asker.servers.map(\.requests.count) == [1, 2])
-        #expect(asker.group.drain(asker.pool.settings.servers[1].location, true, at: asker.loop.now))
+        #expect(asker.group.drain(.server(asker.pool.settings.servers[1].location), true, at: asker.loop.now))
         #expect(asker.ask(asker.exchange()) == ["failed no-server"])
     }
 
@@ -272,7 +272,7 @@ import Testing
             return exchange
         }
         for _ in 0..<3 { #expect(ask().place === preferred) }
-        #expect(asker.group.drain(preferred.server.location, true, at: 0))
+        #expect(asker.group.drain(.server(preferred.server.location), true, at: 0))
         #expect(ask().place !== preferred)
     }
 

@@ -139,7 +139,7 @@ struct ServerChoiceTests {
         var choice = ServerChoice(group)
         _ = group.failed(group.entries[0].place, .error(UpstreamError(.connect)), isOnly: true, at: 0)
         expect(&choice, picks: [0, 0])
-        _ = group.drain(group.entries[0].place.server.location, true, at: 0)
+        _ = group.drain(.server(group.entries[0].place.server.location), true, at: 0)
         expect(&choice, picks: [nil])
     }
 
@@ -216,13 +216,13 @@ struct ServerChoiceTests {
         let counts = before.reduce(into: [0, 0, 0, 0, 0]) { $0[$1] += 1 }
         #expect(counts.allSatisfy { (1800...2200).contains($0) }, "\(counts)")
         let gone = group.entries[3].place
-        _ = group.drain(gone.server.location, true, at: 0)
+        _ = group.drain(.server(gone.server.location), true, at: 0)
         let without = Self.owners(group)
         let moved = zip(before, without).count { $0 != $1 }
         #expect(moved == counts[3] && moved <= 2500)
         // To all of the others.
         #expect(Set(zip(before, without).filter { $0 != $1 }.map(\.1)) == [0, 1, 2, 4])
-        _ = group.drain(gone.server.location, false, at: 0)
+        _ = group.drain(.server(gone.server.location), false, at: 0)
         #expect(Self.owners(group) == before)
     }
 

@@ -236,9 +236,9 @@ struct ServerGroupTests {
         let name = UpstreamServer(host: "app.example")
         let group = Self.group(1) { $0.servers = [name, UpstreamServer(host: "192.0.2.9")] }
         let before = group.generation
-        #expect(group.drain(name.location, true, at: 0))
+        #expect(group.drain(.server(name.location), true, at: 0))
         #expect(group.generation != before)
-        #expect(!group.drain(.unix(path: "/none"), true, at: 0))
+        #expect(!group.drain(.server(.unix(path: "/none")), true, at: 0))
         group.change(addressesOf: 0, to: Array(Self.addresses[0..<2]))
         #expect(Self.inUse(group) == [false, false, true])
         let next = Self.group(1, after: group) { settings in
@@ -247,7 +247,7 @@ struct ServerGroupTests {
         }
         #expect(next.entries.map(\.server) == [0, 1, 1])
         #expect(Self.inUse(next) == [true, false, false])
-        #expect(next.drain(name.location, false, at: 1))
+        #expect(next.drain(.server(name.location), false, at: 1))
         #expect(Self.inUse(next) == [true, true, true])
     }
 
@@ -282,7 +282,7 @@ struct ServerGroupTests {
                 case 0...2: _ = group.failed(place, .status(503), isOnly: false, probe: probe, at: now)
                 case 3: if let probe { group.undecided(place, probe: probe, at: now) }
                 case 4: _ = group.checked(place, index % 3 == 0 ? .success : .failure("500"), at: now)
-                case 5: _ = group.drain(place.server.location, index % 2 == 0, at: now)
+                case 5: _ = group.drain(.server(place.server.location), index % 2 == 0, at: now)
                 default: _ = group.answered(place, isOnly: false, probe: probe, at: now)
                 }
                 place.noteLatency(Int64(index + 1), at: now)

@@ -97,8 +97,11 @@ final class Notices {
                 isOnly
                 ? "is failing, but still used because it is the only one,"
                 : "not used for \(Duration.nanoseconds(duration))"
-            let count = inARow.map { " after \($0) failures in a row, the last one" } ?? ""
-            write(.server, "\(subject) \(consequence)\(count): \(cause.detail)")
+            // A name's address that takes no connection needs no other reason.
+            let reason =
+                inARow.map { " after \($0) failures in a row, the last one" }
+                ?? (cause.isConnection ? "" : " because it fails far more often than the others, the last time")
+            write(.server, "\(subject) \(consequence)\(reason): \(cause.detail)")
         case .isDown(let cause):
             write(.server, "\(subject) is down: \(cause.detail)")
         case .isBack(let time):

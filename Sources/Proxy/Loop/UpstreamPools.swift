@@ -26,6 +26,8 @@ final class UpstreamPools {
     private var origins: [Origin]
     /// Each pool with its origin, whose `ObjectIdentifier` no other origin can get while it is held here.
     private var pools: [ObjectIdentifier: (origin: Origin, pool: UpstreamPool)] = [:]
+    /// Pools of replaced settings, while they may have requests in flight.
+    private var retired: [UpstreamPool] = []
     /// The pool used last, which most requests need.
     private var latest: (origin: Origin, pool: UpstreamPool)?
 
@@ -59,7 +61,7 @@ final class UpstreamPools {
             pools[id] = (origin, pool)
         } else {
             // The origin belongs to replaced settings: a request still has one of their routes.
-            pool.retire()
+            retire(pool)
         }
         return pool
     }
@@ -74,13 +76,27 @@ final class UpstreamPools {
         let kept = Set(origins.map { ObjectIdentifier($0) })
         for (id, entry) in pools {
             if kept.contains(id) { entry.pool.refreshNames(); continue }
-            entry.pool.retire()
+            retire(entry.pool)
             pools[id] = nil
         }
     }
 
-    /// This loop's connections to the origins to which it has sent requests.
-    var connections: [UpstreamPool.ConnectionCount] { pools.values.flatMap(\.pool.connections) }
+    private func retire(_ pool: UpstreamPool) {
+        pool.retire()
+        forgetUnused()
+        retired.append(pool)
+    }
+
+    private func forgetUnused() { retired.removeAll { pool in pool.connections.allSatisfy { $0.inUse == 0 } } }
+
+    /// Closes the idle connections to servers that were drained.
+    func update() { for entry in pools.values { entry.pool.update() } }
+
+    /// This loop's connections to the origins to which it has sent requests, those of replaced settings included.
+    func countConnections() -> [UpstreamPool.ConnectionCount] {
+        forgetUnused()
+        return pools.values.flatMap(\.pool.connections) + retired.flatMap(\.connections)
+    }
 
     /// The loop ends: none of its upstream connections is kept any longer.
     func retire() {

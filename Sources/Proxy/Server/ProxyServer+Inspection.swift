@@ -2,6 +2,7 @@ import Bytes
 import Coalescing
 import HTTPSemantics
 import Libevent
+import Logging
 import Routing
 import Storage
 import Telemetry
@@ -67,21 +68,34 @@ extension ProxyServer {
         }
     }
 
-    /// Asks every loop for its connections to the servers of each upstream; `completion` is called on the control loop
-    /// with the states of the servers, in the order of the configuration.
+    /// The servers of each upstream, in the order of the configuration; `completion` is called on the control loop. Only
+    /// the connections are asked from the loops.
     package func servers(_ completion: @escaping ([UpstreamServers]) -> Void) {
-        workers.gather({ worker, answer in answer(worker.context.pools.connections) }) {
+        workers.gather({ worker, answer in answer(worker.context.pools.countConnections()) }) {
             [unowned self] (answers: [[UpstreamPool.ConnectionCount]]) in
-            let (connections, now) = (Array(answers.joined()), control.now)
-            completion(
-                loopSettings.origins.map { origin in
-                    let places = origin.group.states(at: now)
-                    let states = origin.settings.servers.enumerated().map { index, server in
-                        ServerState(places.filter { $0.server == index }, isNamed: server.address == nil, connections)
-                    }
-                    return UpstreamServers(
-                        upstream: origin.settings.name, servers: Array(zip(origin.settings.servers, states)))
-                })
+            let connections = Array(answers.joined())
+            completion(loopSettings.origins.map { UpstreamServers($0.group, connections, at: control.now) })
+        }
+    }
+
+    /// Lets a server have no new requests, or have requests again. Its idle connections are closed, its requests in
+    /// flight go on. `completion` is called on the control loop, perhaps at once.
+    package func drain(_ request: DrainRequest, _ completion: @escaping (DrainAnswer) -> Void) {
+        let server: DrainedServer
+        do throws(DrainedServer.Unknown) {
+            server = try DrainedServer(named: request, in: loopSettings.origins, at: control.now)
+        } catch {
+            return completion(.unknown(error.text))
+        }
+        let isNews = server.origin.group.drain(server.target, request.isDrained, at: control.now)
+        workers.gather({ [target = server.target] worker, answer in
+            worker.context.pools.update()
+            let connections = worker.context.pools.countConnections().filter { target.includes($0.place) }
+            answer(connections.reduce(0) { $0 + $1.inUse })
+        }) { [unowned self] (inUse: [Int]) in
+            let outcome = server.outcome(isDrained: request.isDrained, inFlight: inUse.reduce(0, +), at: control.now)
+            if isNews { shared.log.notice("\(server.name) \(outcome)") }
+            completion(.done("\(server.name) \(outcome)"))
         }
     }
 }

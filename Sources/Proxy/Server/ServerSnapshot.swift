@@ -3,7 +3,6 @@ package import Coalescing
 package import Libevent
 package import Storage
 package import Telemetry
-package import Upstream
 
 /// The state of the proxy at one moment, for operators and metric scrapers. Its parts are read one after another, so
 /// their moments differ slightly.
@@ -37,12 +36,4 @@ package struct WorkerUsage: Sendable {
     package var processorTimes: [UInt64] = []
     /// How long the iterations of each worker's loop took, in the same order.
     package var iterationTimes: [DurationCounts] = []
-}
-
-/// The servers of one upstream at one moment, and their states.
-package struct UpstreamServers: Sendable {
-    /// The upstream's name.
-    package let upstream: String
-    /// In the order of the configuration.
-    package let servers: [(server: UpstreamServer, state: ServerState)]
 }

@@ -118,11 +118,11 @@ import Testing
         ),
         (
             ["stauts"],
-            "Unexpected 'stauts': a command comes first (serve, check, demo, purge, reload, status, top), and"
+            "Unexpected 'stauts': a command comes first (serve, check, demo, purge, drain, undrain, reload, status, top), and"
         ),
         (
             ["stauts", "--json"],
-            "Unexpected 'stauts': a command comes first (serve, check, demo, purge, reload, status, top), and"
+            "Unexpected 'stauts': a command comes first (serve, check, demo, purge, drain, undrain, reload, status, top), and"
         ),
         (["--listen", "127.0.0.1:0", "status"], "Unexpected 'status': a command comes first"),
         (["--listn", "127.0.0.1:1"], "Unknown option '--listn'. Did you mean '--listen'?"),
@@ -164,6 +164,8 @@ import Testing
         (["purge", "--all", "--tag", "a"], "Give either --all or --tag.\n"),
         (["purge", "--all", "--prefix", "http://a/"], "Give either --all or --prefix.\n"),
         (["purge", "--all", "http://a/"], "Give either URLs or --all.\n"),
+        (["drain", "app"], "Missing expected argument '<server>'; see `coalesced drain --help`\n"),
+        (["undrain"], "Missing expected argument '<upstream>'; see `coalesced undrain --help`\n"),
         (
             ["--generate-completion-script", "x"],
             "Can't generate completion scripts for 'x'. Please use --generate-completion-script=<shell> with one of: zsh "

@@ -21,7 +21,7 @@ import Testing
         #expect(listed == described && !listed.isEmpty)
     }
 
-    @Test(arguments: ["serve", "check", "demo", "purge", "reload", "status", "top"])
+    @Test(arguments: ["serve", "check", "demo", "purge", "drain", "undrain", "reload", "status", "top"])
     func `the synopsis of each command is the usage in the help of the command`(_ command: String) throws {
         let help = try Program.run(command, "--help").output
         let usage = help.split(separator: "\n").first { $0.hasPrefix("USAGE: ") } ?? ""

@@ -91,7 +91,10 @@ import Testing
         try scenario(.other(section: "admin", key: "token-file", value: "\(folder)/token")) { origin, proxy in
             for page in ["/healthz", "/readyz"] { #expect(try proxy.admin.get(page).status == 200) }
             let wrong = [[], ["Authorization: Bearer 0123456789abcdeg"], ["Authorization: Basic 0123456789abcdef"]]
-            for (method, page) in [("GET", "/status"), ("GET", "/metrics"), ("POST", "/purge"), ("POST", "/reload")] {
+            for (method, page) in [
+                ("GET", "/status"), ("GET", "/metrics"), ("POST", "/purge"), ("POST", "/reload"), ("POST", "/drain"),
+                ("POST", "/undrain"),
+            ] {
                 for fields in wrong {
                     let answer = try proxy.admin.send(method, page, fields, body: "all")
                     #expect(answer.status == 401 && answer["www-authenticate"] == "Bearer", "\(method) \(page)")

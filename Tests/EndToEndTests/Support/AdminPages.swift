@@ -57,6 +57,12 @@ extension Program {
         try JSON(admin.get("/status").wholeText)
     }
 
+    /// The servers of the first upstream, as `/status` has them.
+    func servers() throws -> [JSON] { try status()["upstreams"]?.elements.first?["servers"]?.elements ?? [] }
+
+    /// Their states.
+    func serverStates() throws -> [String?] { try servers().map { $0["state"]?.string } }
+
     @discardableResult
     func purge(_ url: String) throws -> Answer { try admin.send("POST", "/purge", body: url) }
     func purgeAll() throws -> Answer { try admin.send("POST", "/purge", body: "all") }

@@ -22,6 +22,11 @@ indirect enum JSON: Equatable {
 
     var string: String? { if case .string(let text) = self { text } else { nil } }
     var number: Double? { if case .number(let value) = self { value } else { nil } }
+    /// Of an array; none of any other value.
+    var elements: [JSON] { if case .array(let elements) = self { elements } else { [] } }
+
+    /// That member of each element of an array.
+    func each(_ member: String) -> [JSON?] { elements.map { $0[member] } }
 
     private static let space: [Character] = [" ", "\t", "\n", "\r", "\r\n"]
 

@@ -1,0 +1,17 @@
+package import Libevent
+
+/// What an operator lets have no new requests: a server, or one address, of whatever server.
+package enum DrainTarget: Sendable, Hashable {
+    case server(UpstreamServer.Location)
+    case address(SocketAddress)
+
+    /// Whether requests to the place are concerned.
+    package func includes(_ place: Place) -> Bool { includes(place.server, place.addresses) }
+
+    func includes(_ server: UpstreamServer, _ addresses: [SocketAddress]) -> Bool {
+        switch self {
+        case .server(let location): server.location == location
+        case .address(let address): addresses.contains(address)
+        }
+    }
+}
