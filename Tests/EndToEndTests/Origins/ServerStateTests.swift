@@ -140,4 +140,32 @@ import Testing
         for crowd in crowds { _ = crowd.finished() }
         try eventually("none is left") { try proxy.servers().allSatisfy { $0["in_flight"]?.number == 0 } }
     }
+
+    @Test func `a server that is down by its checks is told with the last one`() throws {
+        try twoServers(
+            .failureCooldown(.seconds(3600)),
+            .other(section: "upstream", key: "health", value: "{path: /up, interval: 200ms, failures: 2, successes: 1}")
+        ) { first, _, proxy in
+            try eventually("both are checked") {
+                try proxy.servers().allSatisfy {
+                    $0["last_check"]?["succeeded"] == .bool(true) && $0["state"]?.string == "up"
+                }
+            }
+            first.on("/up") { _ in [.answer(500)] }
+            try eventually("it is down") { try state(proxy) == "down" }
+            let server = try proxy.servers().first
+            let check = server?["last_check"]
+            #expect(
+                check?["succeeded"] == .bool(false) && check?["reason"]?.string == "500",
+                "\(String(describing: server))")
+            #expect((0...9).contains(check?["seconds"]?.number ?? -1) && server?["next_try_seconds"]?.number == 0)
+            #expect(server?["reason"]?.string == "check: 500")
+            #expect(try metric("server_up", proxy) == 1 && metric("server_addresses{state=\"down\"}", proxy) == 1)
+            #expect(try metric("checks_total{outcome=\"failure\"}", proxy) >= 2)
+            #expect(try metric("checks_total{upstream=\"origin\",outcome=\"success\"}", proxy) >= 2)
+            first.on("/up") { _ in [.answer(200)] }
+            try eventually("it is back") { try state(proxy) == "up" }
+            #expect(try metric("server_up", proxy) == 2 && metric("ejections_total", proxy) == 0)
+        }
+    }
 }

@@ -81,8 +81,16 @@ struct ResumableContentTests {
             fields: first.replacing("\nContent-Encoding: gzip", with: ""),
             nil),
         Answer(
-            "no date any more", "bytes 5-19/20", content: 15,
-            fields: first.replacing("\nLast-Modified: {-99}", with: ""), nil),
+            "§15.3.7 no date any more", "bytes 5-19/20", content: 15,
+            fields: first.replacing("\nLast-Modified: {-99}", with: ""), 20),
+        Answer(
+            "§15.3.7 no type any more", "bytes 5-19/20", content: 15,
+            fields: first.replacing("\nContent-Type: text/plain", with: ""), 20),
+        Answer(
+            "no type any more, another date", "bytes 5-19/20", content: 15,
+            fields: first.replacing("\nContent-Type: text/plain", with: "").replacing("{-99}", with: "{-98}"), nil),
+        Answer(
+            "the type twice", "bytes 5-19/20", content: 15, fields: "\(first)\nContent-Type: text/plain", nil),
         Answer(
             "several parts", "bytes 5-19/20", content: 15,
             fields: first.replacing("text/plain", with: "multipart/byteranges; boundary=x"), nil),
