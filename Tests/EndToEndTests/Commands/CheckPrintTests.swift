@@ -73,7 +73,7 @@ import Testing
         }
         // A route with an answer of its own has only keys that have an effect.
         #expect(
-            run.output.matches(of: #/\n    cache: /#).count == 1 && run.output.matches(of: #/\n    key:/#).count == 1)
+            run.output.matches(of: #/\n    cache: /#).count == 2 && run.output.matches(of: #/\n    key:/#).count == 2)
         #expect(!run.output.contains(": default"))
         // It is a file with the same settings.
         let again = try self.run(["check", "--print", "@/f"], file: run.output)
