@@ -90,7 +90,7 @@ final class AddressRace {
         if error.isForNow, case .unix = address { return exchange.raceEnded(.queueFull(address)) }
         let failure = UpstreamError(cannotConnectTo: address, error)
         // An unreachable network is not reported: it only shows, say, that this machine has IPv4 alone.
-        exchange.noteFailure(failure, at: candidate.home, isTold: !error.isUnreachableNetwork)
+        noteFailure(failure, at: candidate.home, isTold: !error.isUnreachableNetwork)
         // The error of another address tells more than, say, that this machine has no IPv6.
         if !error.isUnreachableNetwork || self.failure.failure == .resolve { self.failure = failure }
         connectToNext()
@@ -111,7 +111,7 @@ final class AddressRace {
 
     private func lost(_ connection: UpstreamConnection, _ error: UpstreamError) {
         nextStart?.cancel()
-        exchange.noteFailure(error, at: connection.home)
+        noteFailure(error, at: connection.home)
         if attempts.last === connection { failedAddress = connection.addressText }
         attempts.removeAll { $0 === connection }
         failure = error
@@ -132,11 +132,20 @@ final class AddressRace {
                 continue
             }
             if isSlower {
-                exchange.noteFailure(
+                noteFailure(
                     UpstreamError(.connectTimeout, detail: "\(one.address): others were faster"), at: one.home)
             }
             one.abandonExchange()
         }
         attempts = []
+    }
+
+    /// The address takes no connection. A server with others leaves it alone at once.
+    private func noteFailure(_ error: UpstreamError, at place: PlaceConnections, isTold: Bool = true) {
+        // The two addresses of one place are two ways to it.
+        guard place.place.addresses.count == 1 else { return }
+        pool.failed(
+            place, .error(error), isCertain: pool.hasOthers(besides: place), isTold: isTold,
+            probe: exchange.claims?.takeProbe(of: place))
     }
 }

@@ -1,4 +1,5 @@
 import HTTPSemantics
+import Telemetry
 
 /// Decides whether a request is sent again after an attempt without a response, or with one that is no use, and where.
 /// `UpstreamPool` chooses the next place; the places that were tried are not asked again.
@@ -35,6 +36,26 @@ struct Attempts {
         case status
         /// The client may have seen a part of the response, or another place would not help.
         case brokenOff
+
+        /// The end of a connection that carried the request.
+        /// - Parameters:
+        ///   - isUnsent: whether the server took no byte of the request.
+        ///   - isReused: whether the connection had been idle.
+        ///   - hasHead: whether a head was passed on.
+        init(_ error: UpstreamError, isUnsent: Bool, isReused: Bool, hasHead: Bool) {
+            if error.closedBeforeResponse {
+                self = isReused ? .idleWasDead(isUnsent: isUnsent) : .closed
+                return
+            }
+            self =
+                switch error.failure {
+                case _ where hasHead: .brokenOff
+                case .sendTimeout, .headTimeout: .noHead(.timeout)
+                case .send, .closed, .head, .headTooLarge: .noHead(.error)
+                // Without a head there is no body; a shortage of this proxy is the same at each place.
+                case .unavailable, .resolve, .connect, .connectTimeout, .body, .bodyTimeout: .brokenOff
+                }
+        }
     }
 
     enum Next: Equatable {

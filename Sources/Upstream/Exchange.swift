@@ -42,8 +42,8 @@ package final class Exchange {
     /// The address, as text, of the server asked last, from the first attempt to connect until the response has ended;
     /// for logs.
     package var addressText: ByteSlice { connection?.addressText ?? race?.addressText ?? lastAddress ?? .empty }
-    /// The place that was asked last; `nil` before the first.
-    package var place: Place? { target?.place }
+    /// The place that was asked last. May be `nil` if the origin has only one.
+    package var place: Place? { asked?.place }
 
     /// The interval, in nanoseconds, at which a full Unix socket is tried again: a hundredth of the usual connect
     /// timeout, and little work for hundreds of waiting exchanges.
@@ -65,20 +65,12 @@ package final class Exchange {
     private let handler: any ExchangeHandler
     private var state = State.new
     private var connection: UpstreamConnection?
-    /// The place that is asked.
+    /// The place that is asked, or was asked last, while there is no connection.
     private var target: PlaceConnections?
-    /// When this exchange was chosen as the probe of that place; `nil` if it was not chosen, or after a verdict.
-    private var probe: Int64?
-    /// The place that counts this exchange among its requests in flight, if it counts them.
-    private var counted: Place?
-    /// The place to ask first; `nil` once one was chosen.
-    private var preferred: Place?
-    /// The hash of the request's key, under `Balance.hash`.
-    private let key: UInt64
-    /// The last failure to connect, for the log.
-    private var lastFailure: String?
-    /// Whether a retry out of the budget is in flight.
-    private var holdsRetry = false
+    /// The place that is asked, or was asked last.
+    private var asked: PlaceConnections? { connection?.home ?? target }
+    /// `nil` while the origin has one place only.
+    private(set) var claims: PlaceClaims?
     /// Whether the handler was given a head: the client may have seen a part of the response.
     private var hasHead = false
     /// The connection attempts, while connecting.
@@ -94,14 +86,10 @@ package final class Exchange {
     ///   - owner: an idle connection of this owner is used first, and the connection that is used belongs to the owner
     ///     from then on; `nil`: the connection belongs to no client connection.
     ///   - early: content that is here already. Only the exchange adds to it from now on.
-    ///   - key: the key of the request, if the pool chooses by it (`UpstreamPool.choosesByKey`).
-    ///   - preferred: the place to ask if it is in use; `nil`: whichever the pool chooses.
     package init(
         _ request: UpstreamRequest, pool: UpstreamPool, handler: any ExchangeHandler, owner: BoundConnections? = nil,
-        early: OutgoingContent? = nil, key: ByteSlice = .empty, preferring preferred: Place? = nil
+        early: OutgoingContent? = nil
     ) {
-        self.key = pool.choosesByKey ? Rendezvous.hash(key.span) : 0
-        self.preferred = preferred
         self.request = request
         self.pool = pool
         self.handler = handler
@@ -115,10 +103,29 @@ package final class Exchange {
         kept = early
     }
 
+    /// The same for a request without content that goes to `preferred` if that place is in use.
+    package convenience init(
+        _ request: UpstreamRequest, pool: UpstreamPool, handler: any ExchangeHandler, preferring preferred: Place?
+    ) {
+        self.init(request, pool: pool, handler: handler)
+        ownClaims()?.preferred = preferred
+    }
+
+    /// Called before `start` if the pool chooses by the key of the request (`UpstreamPool.choosesByKey`).
+    package func choosePlace(by key: ByteSlice) {
+        claims = claims ?? PlaceClaims(on: pool)
+        claims?.key = Rendezvous.hash(key.span)
+    }
+
+    /// The claims, from now on, if the origin has several places.
+    private func ownClaims() -> PlaceClaims? {
+        if claims == nil, !pool.isLone { claims = PlaceClaims(on: pool) }
+        return claims
+    }
+
     /// Begins. The handler is not called from inside this call.
     package func start() {
         precondition(state == .new, "an exchange starts once")
-        pool.countRequest()
         choosePlace()
     }
 
@@ -128,9 +135,7 @@ package final class Exchange {
         enter(.ended)
         endRace()
         connection?.abandonExchange()
-        connection = nil
-        leavePlace()
-        endRetry()
+        leaveConnection()
     }
 
     /// The only way into a state.
@@ -185,30 +190,36 @@ package final class Exchange {
     private func choosePlace() {
         enter(.resolving)
         // Before the next place is chosen, which may be the same one.
-        leavePlace()
-        if attempts.mayUseIdle, let own = owner?.takeIdle(of: pool) {
-            go(to: own.home, probe: nil)
-            return use(idle: own)
+        claims?.leavePlace()
+        if attempts.mayUseIdle {
+            if let own = owner?.takeIdle(of: pool) {
+                ownClaims()?.enter(own.home)
+                return use(idle: own)
+            }
+            // The way of most requests.
+            if let idle = pool.takeIdleOfLone(mayRepeat: attempts.mayRepeat) { return use(idle: idle) }
         }
-        switch pool.pick(
-            for: request, besides: attempts.tried, isRetry: attempts.isRetry, key: key, preferring: preferred.take())
-        {
+        pickPlace()
+    }
+
+    @inline(never)
+    private func pickPlace() {
+        let pick = pool.pick(
+            for: request, besides: attempts.tried, isRetry: attempts.isRetry, key: claims?.key ?? 0,
+            preferring: claims?.preferred.take())
+        switch pick {
         case .none(let next):
             noPlace(next)
         case .place(let place, let probe):
-            go(to: place, probe: probe)
-            if let idle = takeIdle() { return use(idle: idle) }
+            target = place
+            // The only place has no idle connection of use: it was asked for one.
+            if !pool.isLone {
+                ownClaims()?.enter(place, probe: probe)
+                if let idle = takeIdle(at: place) { return use(idle: idle) }
+            }
             guard place.isNamed else { return connect(to: place) }
             pool.resolve(server: place.server) { [weak self] result in self?.resolved(result) }
         }
-    }
-
-    private func go(to place: PlaceConnections, probe: Int64?) {
-        target = place
-        self.probe = probe
-        guard pool.countsRequests else { return }
-        place.place.begin()
-        counted = place.place
     }
 
     /// No place is left for the request.
@@ -220,15 +231,11 @@ package final class Exchange {
             waitsForRoomUntil = pool.loop.now + pool.timeouts.connect
             return choosePlace()
         }
-        let last = lastFailure.map { ", the last one: \($0)" } ?? ""
-        var error = UpstreamError(.unavailable, .noServer, detail: "no server takes requests\(last)")
-        error.retryAfter = pool.countUnserved(next)
-        cannotConnect(error)
+        cannotConnect(pool.noPlace(until: next, after: claims?.lastFailure))
     }
 
-    private func takeIdle() -> UpstreamConnection? {
-        guard attempts.mayUseIdle, let target else { return nil }
-        return pool.takeIdle(at: target, mayRepeat: attempts.mayRepeat)
+    private func takeIdle(at place: PlaceConnections) -> UpstreamConnection? {
+        attempts.mayUseIdle ? pool.takeIdle(at: place, mayRepeat: attempts.mayRepeat) : nil
     }
 
     private func use(idle: UpstreamConnection) {
@@ -244,7 +251,7 @@ package final class Exchange {
             // The name may have new addresses, or its first ones, which are places of their own.
             if target.isListed, !target.place.addresses.isEmpty { connect(to: target) } else { choosePlace() }
         case .failure(let error):
-            noteFailure(error)
+            noteFailure(error, at: target)
             placeFailed(error)
         }
     }
@@ -273,14 +280,14 @@ package final class Exchange {
         switch end {
         case .won(let connection):
             if connection.home !== target {
-                leavePlace()
-                go(to: connection.home, probe: nil)
+                claims?.leavePlace()
+                ownClaims()?.enter(connection.home)
             }
             self.connection = connection
             begin(on: connection, isReused: false)
         case .lost(let error):
             // The failures of places with one address were noted one by one.
-            if let target, target.place.addresses.count != 1 { noteFailure(error) }
+            if let target, target.place.addresses.count != 1 { noteFailure(error, at: target) }
             var attempts = attempts
             attempts.noteTried(tried)
             self.attempts = attempts
@@ -306,25 +313,16 @@ package final class Exchange {
         guard pool.loop.now < end else { return cannotConnect(error) }
         enter(.waitingForRoom)
         pool.loop.schedule(after: Self.roomInterval) { [weak self] in
-            guard let self, state == .waitingForRoom else { return }
+            guard let self, state == .waitingForRoom, let target else { return }
             enter(.connecting)
             // Another exchange may have ended meanwhile, and left its connection idle.
-            if let idle = takeIdle() {
+            if let idle = takeIdle(at: target) {
                 connection = idle
                 begin(on: idle, isReused: true)
-            } else if let target {
+            } else {
                 connect(toAny: [AddressRace.Candidate(home: target, address: address)])
             }
         }
-    }
-
-    /// Called by the race: an address takes no connection. A server with others leaves it alone at once.
-    func noteFailure(_ error: UpstreamError, at place: PlaceConnections, isTold: Bool = true) {
-        // The two addresses of one place are two ways to it.
-        guard place.place.addresses.count == 1 else { return }
-        pool.failed(
-            place, .error(error), isCertain: pool.hasOthers(besides: place), isTold: isTold,
-            probe: place === target ? probe.take() : nil)
     }
 
     private func begin(on connection: UpstreamConnection, isReused: Bool) {
@@ -333,39 +331,36 @@ package final class Exchange {
         connection.begin(self, isReused: isReused, mayRepeat: attempts.mayRepeat, early: early.take())
     }
 
-    private func loseConnection() {
-        lastAddress = addressText
+    /// The exchange has ended.
+    private func leaveConnection() {
+        if let claims {
+            target = asked
+            claims.end()
+        }
         connection = nil
     }
 
-    /// Ends a probe of the place, if one is still undecided, without a verdict, and is in flight there no more.
-    private func leavePlace() {
-        if let began = probe.take(), let target { pool.undecided(target, probe: began) }
-        if let place = counted.take() { place.end() }
+    private func loseConnection() {
+        (lastAddress, target) = (addressText, asked)
+        connection = nil
     }
 
-    private func endRetry() {
-        guard holdsRetry else { return }
-        holdsRetry = false
-        pool.retryEnded()
+    private func noteFailure(_ error: UpstreamError, at place: PlaceConnections) {
+        pool.failed(place, .error(error), probe: claims?.takeProbe(of: place))
     }
 
-    private func noteFailure(_ error: UpstreamError) {
-        if let target { pool.failed(target, .error(error), probe: probe.take()) }
-    }
-
-    private func noteSuccess() {
-        guard let target else { return }
-        pool.answered(target, probe: probe.take())
-        guard let counted, let connection else { return }
-        let now = pool.loop.now
-        counted.noteLatency(now - connection.lease.began, at: now)
+    private func noteSuccess(on connection: UpstreamConnection) {
+        if let claims {
+            claims.answered(connection.home, since: connection.lease.began)
+        } else if connection.home.place.hasFailed {
+            pool.answered(connection.home, probe: nil)
+        }
     }
 
     /// No connection to this place could be established.
     private func placeFailed(_ error: UpstreamError) {
         pool.upstreamMetrics.add(.failures(error.failure))
-        if !pool.isLone { lastFailure = "\(error)" }
+        ownClaims()?.lastFailure = "\(error)"
         goOn(after: .notConnected, error)
     }
 
@@ -377,14 +372,11 @@ package final class Exchange {
     }
 
     private func next(after ending: Attempts.Ending) -> Attempts.Next {
-        guard let target else { return .giveUp }
+        guard let place = asked else { return .giveUp }
         // Changed in a copy: a change in place would cost every access to the property a check at run time.
         var attempts = attempts
-        let next = attempts.next(after: ending, at: target.place.number, isLone: pool.isLone) { tried in
-            guard pool.beginRetry(besides: tried) else { return false }
-            endRetry()
-            holdsRetry = true
-            return true
+        let next = attempts.next(after: ending, at: place.place.number, isLone: pool.isLone) { tried in
+            ownClaims()?.beginRetry(besides: tried) ?? false
         }
         self.attempts = attempts
         switch ending {
@@ -407,11 +399,11 @@ package final class Exchange {
         handler.exchange(self, interim: head)
     }
 
-    func received(final head: borrowing ReceivedHead) {
+    func received(final head: borrowing ReceivedHead, on connection: UpstreamConnection) {
         if head.head.status.isServerError, pool.isFailure(head.head.status.code) {
-            if isGivenUp(head) { return }
+            if isGivenUp(head, on: connection) { return }
         } else {
-            noteSuccess()
+            noteSuccess(on: connection)
         }
         hasHead = true
         kept = nil
@@ -421,16 +413,14 @@ package final class Exchange {
     /// Notes a response that counts as a failure.
     /// - Returns: whether the response is not read further, since another place is asked instead.
     @inline(never)
-    private func isGivenUp(_ head: borrowing ReceivedHead) -> Bool {
-        let wait = head.fields.retryAfter(at: pool.loop.wallClockSeconds) ?? 0
-        if let target {
-            pool.failed(
-                target, .status(head.head.status.code), probe: probe.take(), least: Int64(wait) * 1_000_000_000)
-        }
+    private func isGivenUp(_ head: borrowing ReceivedHead, on connection: UpstreamConnection) -> Bool {
+        let (place, wait) = (connection.home, head.fields.retryAfter(at: pool.loop.wallClockSeconds) ?? 0)
+        pool.failed(
+            place, .status(head.head.status.code), probe: claims?.takeProbe(of: place),
+            least: Int64(wait) * 1_000_000_000)
         guard !hasHead, next(after: .status) == .nextPlace else { return false }
-        let given = connection
         loseConnection()
-        given?.abandonExchange()
+        connection.abandonExchange()
         sendKeptAgain()
         choosePlace()
         return true
@@ -452,18 +442,15 @@ package final class Exchange {
     func completed(trailers: ByteSlice?) {
         guard state == .exchanging else { return }
         enter(.ended)
-        connection = nil
-        leavePlace()
-        endRetry()
+        leaveConnection()
         handler.exchange(self, endedWith: trailers)
     }
 
     func upgraded(head: borrowing ReceivedHead) {
         enter(.ended)
-        noteSuccess()
-        leavePlace()
-        endRetry()
         guard let connection = connection.take() else { return }
+        noteSuccess(on: connection)
+        claims?.end()
         handler.exchange(self, upgradedTo: connection, head: head)
     }
 
@@ -474,29 +461,17 @@ package final class Exchange {
         guard state == .exchanging else { return }
         loseConnection()
         pool.upstreamMetrics.add(.failures(error.failure))
-        let ending = ending(error, isUnsent: isUnsent)
+        let ending = Attempts.Ending(error, isUnsent: isUnsent, isReused: isReused, hasHead: hasHead)
         // A server that closes an idle connection just when it is reused is not at fault.
-        if case .idleWasDead = ending { early = content } else { noteFailure(error) }
+        if case .idleWasDead = ending { early = content } else if let target { noteFailure(error, at: target) }
         sendKeptAgain()
         goOn(after: ending, error)
-    }
-
-    private func ending(_ error: UpstreamError, isUnsent: Bool) -> Attempts.Ending {
-        if error.closedBeforeResponse { return isReused ? .idleWasDead(isUnsent: isUnsent) : .closed }
-        guard !hasHead else { return .brokenOff }
-        return switch error.failure {
-        case .sendTimeout, .headTimeout: .noHead(.timeout)
-        case .send, .closed, .head, .headTooLarge: .noHead(.error)
-        // Without a head there is no body; a shortage of this proxy is the same at each place.
-        case .unavailable, .resolve, .connect, .connectTimeout, .body, .bodyTimeout: .brokenOff
-        }
     }
 
     private func end(with error: UpstreamError) {
         guard state != .failing, state != .ended else { return }
         enter(.failing)
-        leavePlace()
-        endRetry()
+        claims?.end()
         var error = error
         error.server = addressText
         // The handler must not be called on the stack of `start`.

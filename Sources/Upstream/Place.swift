@@ -44,6 +44,8 @@ package final class Place: Sendable {
     /// Until when the place gets no request but a probe; `PlaceHealth.inUse`: it gets requests.
     var awayUntil: Int64 { away.load(ordering: .relaxed) }
     var isInUse: Bool { awayUntil == PlaceHealth.inUse }
+    /// Whether a response that is no failure changes anything.
+    var hasFailed: Bool { failuresInARow.load(ordering: .relaxed) != 0 || !isInUse }
     /// When the place was back, to let its share grow from then on.
     var backAt: Int64 { back.load(ordering: .relaxed) }
 

@@ -123,7 +123,7 @@ extension UpstreamConnection {
                 }
                 countFinalHead()
                 if reader.use({ $0.mayHaveTerms }) { noteTerms(reader.use { $0.terms(in: input.span) }) }
-                reader.use { exchange.received(final: $0.head(in: input.span)) }
+                reader.use { exchange.received(final: $0.head(in: input.span), on: self) }
                 guard phase == .leased else { return }
                 input.consume(length)
                 lease.response = .inBody

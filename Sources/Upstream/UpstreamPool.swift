@@ -41,7 +41,11 @@ package final class UpstreamPool {
     private let choice: Exclusive<ServerChoice>
     private var random = LoopRandom()
     /// The connections to each place, in the order of the list.
-    private(set) var places: [PlaceConnections] = []
+    private(set) var places: [PlaceConnections] {
+        didSet { lone = places.count == 1 ? places[0] : nil }
+    }
+    /// The only place, if there is only one.
+    private var lone: PlaceConnections?
     private let onNews: (PlaceNews) -> Void
     private let onConnection: (SocketAddress, ConnectionNews) -> Void
     private var idleCount = 0
@@ -84,7 +88,9 @@ package final class UpstreamPool {
         countsRequests = settings.balance == .leastRequests
         choosesByKey = settings.balance == .hash
         let choice = ServerChoice(group, startingAt: firstServer)
-        places = choice.entries.map { Self.connections(to: $0, settings) }
+        let places = choice.entries.map { Self.connections(to: $0, settings) }
+        self.places = places
+        lone = places.count == 1 ? places[0] : nil
         self.choice = Exclusive(choice)
     }
 
@@ -159,6 +165,14 @@ package final class UpstreamPool {
         return connection
     }
 
+    /// The same for the only place of the origin, unless it is down or drained; `nil` if there are several.
+    @inline(never)
+    func takeIdleOfLone(mayRepeat: Bool) -> UpstreamConnection? {
+        update()
+        guard let lone, lone.place.awayUntil != PlaceHealth.withoutEnd else { return nil }
+        return takeIdle(at: lone, mayRepeat: mayRepeat)
+    }
+
     /// Keeps a connection for the next exchange, if there is room and its place is still in use.
     @inline(never)
     func keep(idle connection: UpstreamConnection) -> Bool {
@@ -202,7 +216,7 @@ package final class UpstreamPool {
     }
 
     /// Whether the origin has only one place, which gets all requests however often it fails.
-    var isLone: Bool { places.count == 1 }
+    var isLone: Bool { lone != nil }
 
     /// Whether another address of the same server is a place.
     func hasOthers(besides place: PlaceConnections) -> Bool {
@@ -271,10 +285,8 @@ package final class UpstreamPool {
 
     // MARK: Retries
 
-    /// Counts a request for the budget of retries. A lone place has none.
-    func countRequest() {
-        if !isLone { group.budget.countRequest(at: loop.now) }
-    }
+    /// Counts a request for the budget of retries.
+    func countRequest() { group.budget.countRequest(at: loop.now) }
 
     /// Takes a retry out of the budget, if there is another place to ask.
     /// - Parameter tried: as of `pick`.
@@ -290,13 +302,17 @@ package final class UpstreamPool {
     /// Whether a response with this status counts as a failure.
     func isFailure(_ status: UInt16) -> Bool { settings.retry.statuses.contains(status) }
 
-    /// Counts a request for which no place is left.
-    /// - Parameter next: when the first may be back; `nil`: unknown.
-    /// - Returns: how many seconds a client should wait.
-    func countUnserved(_ next: Int64?) -> UInt64 {
+    /// The error of a request for which no place is left; counts it.
+    /// - Parameters:
+    ///   - next: as of `Pick.none`.
+    ///   - last: the last failure to connect.
+    func noPlace(until next: Int64?, after last: String?) -> UpstreamError {
         group.events.add(.noServer)
+        let last = last.map { ", the last one: \($0)" } ?? ""
+        var error = UpstreamError(.unavailable, .noServer, detail: "no server takes requests\(last)")
         let time = next.map { $0 - loop.now } ?? settings.health?.interval.nanoseconds ?? 0
-        return UInt64(min(max(1, (time + 999_999_999) / 1_000_000_000), Self.longestRetryAfter))
+        error.retryAfter = UInt64(min(max(1, (time + 999_999_999) / 1_000_000_000), Self.longestRetryAfter))
+        return error
     }
 
     /// The longest `Retry-After`, in seconds.
@@ -316,7 +332,7 @@ package final class UpstreamPool {
 
     /// This loop's connections to each place.
     package var connections: [ConnectionCount] {
-        places.map { ConnectionCount(place: $0.place, inUse: $0.open - $0.idle.count, idle: $0.idle.count) }
+        places.map { ConnectionCount(place: $0.place, inUse: $0.open - $0.idle, idle: $0.idle) }
     }
 
     // MARK: Names

@@ -144,8 +144,8 @@ final class Fetch: DeadlineTarget {
         self.conditions = writer.conditions
         let exchange = Exchange(
             asked, pool: pool, handler: self, owner: request.isBound ? leader?.boundConnections ?? .closed : nil,
-            early: request.hasContent ? leader?.takeContent() : nil,
-            key: pool.choosesByKey ? request.sentKey.bytes : .empty)
+            early: request.hasContent ? leader?.takeContent() : nil)
+        if pool.choosesByKey { exchange.choosePlace(by: request.sentKey.bytes) }
         exchange.start()
         self.exchange = exchange
     }

@@ -76,7 +76,8 @@ final class Resumption: ExchangeHandler {
         // The same server first: it surely has the representation.
         let exchange = Exchange(
             former.request.forRest(of: content, after: received), pool: pool, handler: self,
-            key: pool.choosesByKey ? fetch.request.sentKey.bytes : .empty, preferring: former.place)
+            preferring: former.place)
+        if pool.choosesByKey { exchange.choosePlace(by: fetch.request.sentKey.bytes) }
         exchange.start()
         fetch.exchange = exchange
     }

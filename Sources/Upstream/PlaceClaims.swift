@@ -1,0 +1,81 @@
+import Bytes
+import Libevent
+
+/// What one exchange holds at an origin with several places, and has to give back: the probe of a place, its share of
+/// the place's requests in flight, and a retry out of the budget; and what it knows for the choice of its place.
+///
+/// Owned by its exchange, confined to its loop. An exchange with an origin of one place has none: nothing is chosen,
+/// counted or retried there.
+final class PlaceClaims {
+    private let pool: UpstreamPool
+    /// The hash of the request's key, under `Balance.hash`.
+    var key: UInt64 = 0
+    /// The place to ask first; `nil` once one was chosen.
+    var preferred: Place?
+    /// The last failure to connect, for the log.
+    var lastFailure: String?
+    /// The place whose probe the exchange is.
+    private var probed: PlaceConnections?
+    /// When the exchange was chosen as that probe.
+    private var probe: Int64 = 0
+    /// The place that counts the exchange among its requests in flight, if it counts them.
+    private var counted: Place?
+    /// Whether a retry out of the budget is in flight.
+    private var holdsRetry = false
+
+    /// Counts the request for the budget of retries.
+    init(on pool: UpstreamPool) {
+        self.pool = pool
+        pool.countRequest()
+    }
+
+    /// The place is asked.
+    /// - Parameter probe: when the exchange was chosen as the place's probe; `nil`: it was not.
+    func enter(_ place: PlaceConnections, probe: Int64? = nil) {
+        if let probe { (probed, self.probe) = (place, probe) }
+        guard pool.countsRequests else { return }
+        place.place.begin()
+        counted = place.place
+    }
+
+    /// Ends the probe, if it is still undecided, without a verdict, and is in flight at the place no more.
+    func leavePlace() {
+        if let place = probed.take() { pool.undecided(place, probe: probe) }
+        if let place = counted.take() { place.end() }
+    }
+
+    /// When the exchange was chosen as the probe of `place`, which gets its verdict now; `nil`: it is not the probe.
+    func takeProbe(of place: PlaceConnections) -> Int64? {
+        guard probed === place else { return nil }
+        probed = nil
+        return probe
+    }
+
+    /// The place has sent a response that is no failure.
+    /// - Parameter began: when the request was given to its connection.
+    func answered(_ place: PlaceConnections, since began: Int64) {
+        pool.answered(place, probe: takeProbe(of: place))
+        let now = pool.loop.now
+        counted?.noteLatency(now - began, at: now)
+    }
+
+    /// Takes a retry out of the budget, if there is one, and a place besides `tried`. A former retry has ended by then.
+    func beginRetry(besides tried: [Int]) -> Bool {
+        guard pool.beginRetry(besides: tried) else { return false }
+        endRetry()
+        holdsRetry = true
+        return true
+    }
+
+    private func endRetry() {
+        guard holdsRetry else { return }
+        holdsRetry = false
+        pool.retryEnded()
+    }
+
+    /// Gives everything back.
+    func end() {
+        leavePlace()
+        endRetry()
+    }
+}
