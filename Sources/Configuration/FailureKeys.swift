@@ -49,11 +49,11 @@ enum FailureKeys {
     static let retryDoc = """
         When a request is sent to another server, before any byte of a response has gone to the client. Only safe \
         requests are, and idempotent ones without content. on: error (closed before a response, or malformed), timeout \
-        (first-byte-timeout, or no-progress-timeout while the request is sent), and statuses, 429 or 500 to 599, \
-        which also count as failures of the server (max-failures). attempts: how often a request is sent to another (0 to 10). budget: \
-        retries of the last 10 s as a share of the requests (0% to 100%), so that they do not multiply the load in an \
-        outage; three at a time are always allowed. A server that takes no connection is passed over in any case. off: \
-        as attempts: 0.
+        (first-byte-timeout, or no-progress-timeout while the request is sent), and statuses, 429 or 500 to 599, which \
+        also count as failures of the server (max-failures). attempts: how often a request is sent to another server \
+        (0 to 10). budget: retries of the last 10 s as a share of the requests (0% to 100%), so that they do not \
+        multiply the load in an outage; three at a time are always allowed. A server that takes no connection is \
+        passed over in any case. off: as attempts: 0.
         """
 
     static let retry: ValueSyntax<RetrySettings> = {
@@ -72,7 +72,7 @@ enum FailureKeys {
     ]
 }
 
-/// What causes a retry, as an element of `on`.
+/// A cause of a retry: an element of `on`.
 private enum RetryReason: Sendable, Hashable {
     case error, timeout
     case status(UInt16)

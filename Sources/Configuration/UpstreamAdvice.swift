@@ -13,7 +13,7 @@ enum UpstreamAdvice {
         }
     }
 
-    /// What several servers are needed for. A name may have several addresses, each of which is a server.
+    /// Warns of keys that need several servers. A name may have several addresses, each of which is a server.
     private static func warnOfSharing(_ upstream: UpstreamSettings, _ node: Node, _ reader: inout Reader) {
         guard upstream.servers.count == 1, upstream.servers[0].address != nil else { return }
         let keys = [

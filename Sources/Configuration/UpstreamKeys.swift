@@ -111,11 +111,12 @@ enum UpstreamKeys {
         Key(
             "max-failures", \.maxFailures, .integer(1...1_000_000),
             """
-            Failures in a row, counted over all workers, after which a server is left alone (ejected): no connection, \
-            a timeout, a connection closed before the response, a malformed response, a status in retry.on. A server \
-            is ejected too if at least a quarter of 20 or more requests failed within 10 s, and three times as many in \
-            proportion as on the other servers. Of servers that take connections at most half are ejected at a time, \
-            so never the only one. Each address of a name is a server here. The log, `status` and the metrics show it.
+            Failures in a row, counted over all workers, after which a server gets no requests for a while (is \
+            ejected): no connection, a timeout, a connection closed before the response, a malformed response, a \
+            status in retry.on. A server is ejected too if at least a quarter of 20 or more requests failed within \
+            10 s, and three times as many in proportion as on the other servers. Of servers that take connections at \
+            most half are ejected at a time, so never the only one. Each address of a name is a server here. The log, \
+            `status` and the metrics show it.
             """
         ),
         Key(
@@ -123,9 +124,9 @@ enum UpstreamKeys {
             """
             How long a server is ejected. Then one request probes it, and the others keep avoiding it until the \
             probe has succeeded. The next ejection lasts twice as long, up to 5m (or this, if it is longer); once the \
-            server was in use for as long as it was last ejected, the time is this again. Retry-After in a 503 may \
-            prolong it within that bound; successful checks (`health`) end it. A probe that ends without a verdict, \
-            for example because its client left, extends it by as long as the probe took.
+            server was in use for as long as it was last ejected, the time is this again. Retry-After in the response \
+            that failed may prolong it within that bound; successful checks (`health`) end it. A probe that ends \
+            without a verdict, for example because its client left, extends it by as long as the probe took.
             """
         ),
         Key(
