@@ -171,7 +171,7 @@ final class AdminPages {
                         "Send one line with the name of an upstream and one of its servers, such as 'app http://10.0.0.1:8000', or one address of a server's name, such as 'app 10.0.0.1:8000'.\n"
                 ))
         }
-        // That program would not know of it.
+        // The program that takes the place of this one would not know of it.
         guard !server.purgeDesk.isClosed else { return completion(.elsewhere("it")) }
         let request = DrainRequest(upstream: words[0], server: words[1].trimmed, isDrained: isDrained)
         server.drain(request) { answer in

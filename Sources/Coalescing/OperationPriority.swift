@@ -6,8 +6,8 @@ public enum OperationPriority: UInt8, Sendable, Comparable, CaseIterable {
     case low
     case normal
     case high
-    /// For small work that must not wait for other work, like a check whether that can be done at all. It takes no slot
-    /// and waits for none, is never refused for want of room, and its start and end are not counted in
+    /// For small work that must not wait for other work, such as a check of whether other work can be done at all. It
+    /// takes no slot and waits for none, is never refused for lack of room, and its start and end are not counted in
     /// `OperationQueueSnapshot`.
     case immediate
 

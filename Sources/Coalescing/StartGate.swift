@@ -92,8 +92,8 @@ struct StartGate<Member: GateMember>: Sendable {
 
     /// Enters a member that is ready to run.
     ///
-    /// - Returns: whether it runs, since a slot is free and no member waits, or it needs none. Otherwise it waits like the others: call
-    ///   `next()`.
+    /// - Returns: whether it runs, since a slot is free and no member waits, or since it needs no slot. Otherwise it
+    ///   waits like the others: call `next()`.
     mutating func enterReady(_ member: Member, group: Int?, priority: OperationPriority) -> Bool {
         let isImmediate = priority == .immediate
         guard !isPaused, isImmediate || (running < maxConcurrent && highestLane == nil) else {

@@ -2,9 +2,9 @@ import Bytes
 import Libevent
 import Telemetry
 
-/// The connection attempts of one exchange to the addresses of one server (RFC 8305 §5), which may be several places. An attempt that fails is
-/// followed by one to the next address; an attempt that takes longer than `delay` gets the next one as its rival. The
-/// first connection that is established wins.
+/// The connection attempts of one exchange to the addresses of one server (RFC 8305 §5). The addresses may belong to
+/// several places. An attempt that fails is followed by one to the next address; an attempt that takes longer than
+/// `delay` gets the next one as its rival. The first connection that is established wins.
 ///
 /// Owned by its exchange, which learns the end by `Exchange.raceEnded`, and confined to its loop.
 ///

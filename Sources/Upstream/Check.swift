@@ -27,7 +27,7 @@ final class Check {
     private var completion: ((CheckEnd) -> Void)?
 
     /// - Parameters:
-    ///   - addresses: those of the place, of which the first that takes a connection is asked.
+    ///   - addresses: the addresses of the place. The first that takes a connection is asked.
     ///   - settings: the settings of the origin.
     ///   - completion: called once, perhaps from inside `start`, unless the check is stopped.
     init(

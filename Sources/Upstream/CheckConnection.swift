@@ -51,7 +51,7 @@ final class CheckConnection: Socket {
         switch write(request.span.extracting(last: left)) {
         case .wrote(let count): left -= count
         case .wouldBlock: break
-        // The response to what was sent, if there is one, is read all the same.
+        // A server may respond to the bytes that it got: a response is read all the same.
         case .failed: left = 0
         }
         if left > 0 { armWrite() } else { disarmWrite() }

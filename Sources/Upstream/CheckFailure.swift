@@ -1,6 +1,6 @@
 import HTTPSemantics
 
-/// What was wrong in one check of a place.
+/// The fault that one check of a place found.
 package enum CheckFailure: Sendable, Hashable, CustomStringConvertible {
     /// The name of the server has no address, for this reason.
     case noAddress(String)

@@ -27,7 +27,7 @@ struct CheckJudge: ~Copyable {
         reader.begin(answering: .get)
     }
 
-    /// Reads the bytes of `input`, and consumes what it needs no more.
+    /// Reads the bytes of `input`, and consumes them as far as it needs them no more.
     /// - Returns: `nil`: more bytes are needed.
     mutating func read(_ input: ByteBuffer) -> CheckEnd? {
         while true {

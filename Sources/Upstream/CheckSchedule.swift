@@ -22,7 +22,7 @@ struct CheckSchedule: Sendable {
     /// - Parameter interval: nanoseconds.
     init(interval: Int64) { self.interval = interval }
 
-    /// The places that are checked from now on. Those that stay keep their time.
+    /// The places that are checked from now on. A place that was checked before keeps its time.
     mutating func change(to places: [Int], at now: Int64) {
         let former = phases
         let new = places.filter { former[$0] == nil }

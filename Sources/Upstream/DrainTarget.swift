@@ -1,6 +1,6 @@
 package import Libevent
 
-/// What an operator lets have no new requests: a server, or one address, of whatever server.
+/// A server that an operator lets have no new requests, or one address, at each server that has it.
 package enum DrainTarget: Sendable, Hashable {
     case server(UpstreamServer.Location)
     case address(SocketAddress)

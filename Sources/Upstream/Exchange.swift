@@ -10,8 +10,8 @@ import Telemetry
 ///
 /// ```
 /// new ─start→ resolving ─addresses→ connecting ─connected→ exchanging ─complete→ ended
-///                ↑  └─────────idle connection────────────────↗    │ └─101→ ended (upgraded)
-///                └──next place, or closed before a response───────┘
+///                ↑  └─an idle connection→ connecting ↗            │ └─101→ ended (upgraded)
+///                └──the next place, or the same one again─────────┘
 /// resolving ─next place, or the name's addresses are places now→ resolving
 /// resolving ─no place is left→ failing
 /// connecting ─next place→ resolving

@@ -42,7 +42,7 @@ package final class HealthChecks {
 
     /// - Parameters: `health` is that of the group's settings. `resolver` is one of `loop`; `names` is shared by all
     ///   loops. `enqueue` puts an operation into the origin's queue. `onNews` is called for each place that is down or
-    ///   back because of its checks, with what was wrong in the last one.
+    ///   back because of its checks, with the failure of the last check; `nil`: it succeeded.
     package init(
         _ health: HealthSettings, of group: ServerGroup, on loop: EventLoop, resolver: Resolver, names: NameResolution,
         enqueue: @escaping (PlainOperation) -> Void, onNews: @escaping (PlaceNews, CheckFailure?) -> Void

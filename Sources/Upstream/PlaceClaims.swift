@@ -1,8 +1,9 @@
 import Bytes
 import Libevent
 
-/// What one exchange holds at an origin with several places, and has to give back: the probe of a place, its share of
-/// the place's requests in flight, and a retry out of the budget; and what it knows for the choice of its place.
+/// The claims of one exchange at an origin with several places, which it must give back: the probe of a place, its
+/// share of the place's requests in flight, and a retry out of the budget. Beside them, the key and the place by which
+/// its next place is chosen.
 ///
 /// Owned by its exchange, confined to its loop. An exchange with an origin of one place has none: nothing is chosen,
 /// counted or retried there.
@@ -38,7 +39,7 @@ final class PlaceClaims {
         counted = place.place
     }
 
-    /// Ends the probe, if it is still undecided, without a verdict, and is in flight at the place no more.
+    /// The exchange leaves the place: it is no request in flight there any more, and a probe without a verdict ends.
     func leavePlace() {
         if let place = probed.take() { pool.undecided(place, probe: probe) }
         if let place = counted.take() { place.end() }

@@ -6,7 +6,9 @@ import Telemetry
 /// up ─eject→ ejected ─its time is over, one request is chosen→ probing ─success→ up
 ///                        probing ─failure→ ejected, for twice as long
 ///                        probing ─no verdict→ ejected for as long again as the probe took
-/// ejected ─no place is left, one request is chosen→ probing (early) ─failure, no verdict→ ejected as before
+///                        probing ─no end for `failure-cooldown`, another request is chosen→ probing
+/// ejected, probing ─no place is left, one request is chosen→ probing (early) ─failure, no verdict→ ejected as before
+/// ejected ─another place is back, all were away→ ejected, its time is over
 /// ejected, probing ─checks succeed→ up
 /// ```
 /// Beside that, and whatever the phase: checks that fail make the place *down* until checks succeed, and an operator
@@ -187,7 +189,7 @@ struct PlaceHealth: Sendable {
         }
     }
 
-    /// No check follows, so that none could end what the last ones began.
+    /// Called when no check follows: none could end a state that the last ones began.
     mutating func forgetChecks(at now: Int64) {
         (lastCheck, sameChecks) = (nil, 0)
         guard isDown else { return }

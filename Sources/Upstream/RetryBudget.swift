@@ -3,7 +3,7 @@ import Synchronization
 /// The bound of the requests of one origin that are sent to a second server because the first one failed: retries never
 /// multiply an outage. Shared by all loops; any thread, without a lock.
 package final class RetryBudget: Sendable {
-    /// The number of retries at a time that is allowed whatever the share: a share of few requests is none.
+    /// The number of retries in flight that are allowed even beyond the share: a share of few requests is none.
     static let alwaysAllowed = 3
 
     /// The most retries in percent of the requests, both of the last ten seconds.

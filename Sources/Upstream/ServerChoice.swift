@@ -33,7 +33,7 @@ struct ServerChoice {
     private let slowStart: Int64
     /// The credit of each place, in the order of `entries` (smooth weighted round-robin, as in nginx).
     private var owed: [Int]
-    /// The indices of usable places; kept for its memory.
+    /// The indices of the places to choose from: usable ones, or ejected ones for an early probe. Kept for its memory.
     private var usable: [Int] = []
 
     /// - Parameter first: how many turns are over. If all loops began with the same server, it would get the first
@@ -114,7 +114,7 @@ struct ServerChoice {
         return nil
     }
 
-    /// The place whose turn it is among those that are ejected, if the request is chosen as its probe before its time.
+    /// The ejected place whose turn it is, if the request is chosen as its probe before its time.
     private mutating func earlyProbe(_ asked: borrowing Asked, at now: Int64) -> Pick {
         usable.removeAll(keepingCapacity: true)
         var next = Int64.max
@@ -168,7 +168,7 @@ struct ServerChoice {
     }
 
     /// The better one of two places drawn at random (Mitzenmacher, 'The power of two choices', 2001): the one with the
-    /// shorter wait to expect, which is the requests in flight for its weight, times what one takes there.
+    /// shorter expected wait. The wait is the number of requests in flight for its weight, times the latency there.
     private func lighter(at now: Int64, random: inout some RandomNumberGenerator) -> Int {
         let first = Int.random(in: 0..<usable.count, using: &random)
         let second = (first + Int.random(in: 1..<usable.count, using: &random)) % usable.count
@@ -193,7 +193,7 @@ struct ServerChoice {
     }
 }
 
-/// SplitMix64, for choices that nobody has to foresee or must not foresee. The system's generator makes a system call.
+/// SplitMix64, for choices that need not be secret. The system's generator makes a system call.
 struct LoopRandom: RandomNumberGenerator {
     private var state = UInt64.random(in: 0...UInt64.max)
 

@@ -1,6 +1,6 @@
 import Synchronization
 
-/// What befalls the servers of an origin now and then.
+/// An event of an origin's servers that is counted.
 package enum ServerEvent: Int, Sendable, CaseIterable {
     /// A place was ejected. A probe that fails prolongs its ejection, and is none.
     case ejection
@@ -12,7 +12,8 @@ package enum ServerEvent: Int, Sendable, CaseIterable {
     case noServer
 }
 
-/// How often each event came since the program started. All loops count; a reload that changes the origin counts on.
+/// How often each event came since the program started. All loops count; a reload that changes the origin keeps the
+/// counts.
 package final class ServerEventCounts: Sendable {
     private let counts: InlineArray<5, Atomic<UInt64>> = .init { _ in Atomic<UInt64>(0) }
 

@@ -36,7 +36,8 @@ package final class ServerGroup: Sendable {
         static let leastAnswers = 20
         /// The least share of failures.
         static let leastPercent = 25
-        /// How many times the rate of the other places: what all have in common is not the fault of one.
+        /// The least ratio of the place's rate to that of the others: a fault that all places share, such as a lost
+        /// database, is not the fault of one.
         static let timesOthers = 3
     }
 
@@ -192,7 +193,7 @@ package final class ServerGroup: Sendable {
         let ejected: Int64? = list.withLock { list in
             guard reaches || isWorse(place, among: list.entries, at: now) else { return nil }
             if !isOnly, !cause.isConnection {
-                // At most half of the places are away because of answers: what remains must bear the load.
+                // At most half of the places are away because of answers: the other half must bear the load.
                 let away = list.entries.count { !$0.place.isInUse }
                 guard (away + 1) * 2 <= list.entries.count else { return nil }
             }
@@ -265,7 +266,7 @@ package final class ServerGroup: Sendable {
         }
     }
 
-    /// No check follows, as after a reload: what the last ones found does not count any more.
+    /// Called when no check follows, as after a reload: the outcomes of the last checks do not count any more.
     package func forgetChecks(at now: Int64) {
         for entry in entries { entry.place.change(at: now) { $0.forgetChecks(at: now) } }
     }

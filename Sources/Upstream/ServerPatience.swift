@@ -8,7 +8,7 @@
 /// ```
 ///
 /// The last line is for a server that was restarted, which closes its connections at any age, and for a server whose
-/// settings changed. A value without I/O; times are in nanoseconds. Each server has its own.
+/// settings changed. A value without I/O; times are in nanoseconds. Each loop has one for each place.
 struct ServerPatience {
     /// How long a connection may have been idle, for a server of which no close was seen: servers that close idle
     /// connections by the clock do so after 2 s (gunicorn) or more.

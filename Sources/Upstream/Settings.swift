@@ -9,7 +9,7 @@ package struct UpstreamSettings: Sendable, Equatable {
     package var name: String
     /// The origin's servers. At least one.
     package var servers: [UpstreamServer]
-    /// How they share the requests.
+    /// How the servers share the requests.
     package var balance = Balance.roundRobin
     /// The checks of the servers; `nil`: no checks.
     package var health: HealthSettings?
@@ -129,7 +129,7 @@ package enum Balance: String, Sendable, Equatable, CaseIterable {
 
 /// The failures after which a request is sent to another server, and how often that happens.
 package struct RetrySettings: Sendable, Equatable {
-    /// The failures of the first server.
+    /// Failures without a status, after which a request is sent to another server.
     package struct Causes: OptionSet, Sendable, Hashable {
         package let rawValue: UInt8
         package init(rawValue: UInt8) { self.rawValue = rawValue }

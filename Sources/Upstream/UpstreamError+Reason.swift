@@ -16,8 +16,8 @@ extension UpstreamError {
         // A timeout has passed
         case requestNotTaken, headLate, bodyStalled
 
-        /// The name in the log of a response that is malformed or does not answer the request, and of the want of a server;
-        /// `nil` for the other reasons, for which `UpstreamFailure.name` is used.
+        /// The name in the log of a response that is malformed or does not answer the request, and of the lack of a
+        /// server; `nil` for the other reasons, for which `UpstreamFailure.name` is used.
         var name: StaticString? {
             switch self {
             case .syntax(let reason): reason.name

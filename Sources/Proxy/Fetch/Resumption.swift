@@ -15,6 +15,7 @@ import Upstream
 ///                                          ↑ │ └─another response→ the fetch ends (body cut)
 ///                             waiting ─time┘ │
 ///                                ↑───────────┘ no response, or a status after which requests are sent again
+/// the fetch streams ─the body breaks off, and the last request brought no byte→ waiting
 /// ```
 ///
 /// Each request counts: a response whose rest was requested `resume` times is cut when it breaks off once more.

@@ -2,8 +2,7 @@ import Libevent
 import Routing
 import Upstream
 
-/// An operator's word about a server, or about one address of its name: that it gets no new requests, or that it gets
-/// requests again.
+/// An operator's request that a server, or one address of its name, gets no new requests, or gets requests again.
 package struct DrainRequest: Sendable {
     /// The name of the upstream.
     package let upstream: String
@@ -26,7 +25,7 @@ package enum DrainAnswer: Sendable {
     case unknown(String)
 }
 
-/// What a `DrainRequest` is about.
+/// The origin that a `DrainRequest` names, and the server or address of it.
 struct DrainedServer {
     /// The most names in an answer about an unknown one.
     private static let mostNames = 50
@@ -66,7 +65,7 @@ struct DrainedServer {
         }
     }
 
-    /// What became of the places, for the operator.
+    /// The outcome for the operator: a clause that follows `name`.
     /// - Parameter inFlight: the connections to them that are in use.
     func outcome(isDrained: Bool, inFlight: Int, at now: Int64) -> String {
         let states = origin.group.states(at: now)

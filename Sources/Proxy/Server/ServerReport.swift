@@ -6,7 +6,7 @@ package struct UpstreamServers: Sendable {
     package let settings: UpstreamSettings
     /// In the order of the configuration.
     package let servers: [ServerReport]
-    /// What befell them so far.
+    /// The counts of their events so far.
     package let events: ServerEventCounts
 
     /// - Parameter connections: as each loop counts them, of all upstreams.
