@@ -114,8 +114,8 @@ enum UpstreamKeys {
             Failures in a row, counted over all workers, after which a server gets no requests for a while (is \
             ejected): no connection, a timeout, a connection closed before the response, a malformed response, a \
             status in retry.on. A server is ejected too if at least a quarter of 20 or more requests failed within \
-            10 s, and three times as many in proportion as on the other servers. Of servers that take connections at \
-            most half are ejected at a time, so never the only one. Each address of a name is a server here. The log, \
+            10 s, and three times as many in proportion as on the other servers. Of servers that take connections, and are \
+            not drained or down by checks, at most half are ejected at a time, so never the only one. Each address of a name is a server here. The log, \
             `status` and the metrics show it.
             """
         ),

@@ -81,13 +81,18 @@ struct Attempts {
     private(set) var isRetry = false
 
     // Inlined, so that neither argument is copied.
-    /// - Parameter keepsContent: whether the request's content is kept until a response arrives.
+    /// - Parameters:
+    ///   - keepsContent: whether the request's content is kept until a response arrives.
+    ///   - isBound: whether the request goes over a connection that belongs to its client: another server does not know
+    ///     its user.
     @inline(__always)
-    init(_ request: UpstreamRequest, _ settings: UpstreamSettings, keepsContent: Bool = false) {
+    init(
+        _ request: UpstreamRequest, _ settings: UpstreamSettings, keepsContent: Bool = false, isBound: Bool = false
+    ) {
         let mayBeSentAgain = request.mayBeSentAgain(keepsContent: keepsContent)
         retriesDeadConnection = settings.retriesDeadConnection
         mayRepeat = retriesDeadConnection && mayBeSentAgain
-        retriesLeft = mayBeSentAgain ? settings.retry.attempts : 0
+        retriesLeft = mayBeSentAgain && !isBound ? settings.retry.attempts : 0
         causes = settings.retry.causes
     }
 
@@ -99,9 +104,9 @@ struct Attempts {
     /// - Parameters:
     ///   - place: the number of the place that was asked.
     ///   - isLone: whether the origin has no other place.
-    ///   - beginRetry: takes a retry out of the budget, if there is a place besides these.
+    ///   - takeRetry: takes a retry out of the budget, if there is a place besides these.
     mutating func next(
-        after ending: Ending, at place: Int, isLone: Bool = false, beginRetry: (_ besides: [Int]) -> Bool
+        after ending: Ending, at place: Int, isLone: Bool = false, takeRetry: (_ besides: [Int]) -> Bool
     ) -> Next {
         switch ending {
         case .notConnected:
@@ -121,21 +126,21 @@ struct Attempts {
             retriesLeft -= 1
             return .again
         case .closed:
-            guard causes.contains(.error), retry(elsewhereThan: place, beginRetry) else { return .giveUp }
+            guard causes.contains(.error), retry(elsewhereThan: place, takeRetry) else { return .giveUp }
             // The next server may close its idle connections just as well.
             (mayRepeat, mayUseIdle) = (false, false)
             return .nextPlace
         case .noHead(let cause):
-            return causes.contains(cause) && retry(elsewhereThan: place, beginRetry) ? .nextPlace : .giveUp
+            return causes.contains(cause) && retry(elsewhereThan: place, takeRetry) ? .nextPlace : .giveUp
         case .status:
-            return retry(elsewhereThan: place, beginRetry) ? .nextPlace : .giveUp
+            return retry(elsewhereThan: place, takeRetry) ? .nextPlace : .giveUp
         case .brokenOff:
             return .giveUp
         }
     }
 
-    private mutating func retry(elsewhereThan place: Int, _ beginRetry: ([Int]) -> Bool) -> Bool {
-        guard retriesLeft > 0, beginRetry(tried + [place]) else { return false }
+    private mutating func retry(elsewhereThan place: Int, _ takeRetry: ([Int]) -> Bool) -> Bool {
+        guard retriesLeft > 0, takeRetry(tried + [place]) else { return false }
         retriesLeft -= 1
         noteTried([place])
         isRetry = true

@@ -3,7 +3,8 @@ package import Libevent
 /// A server that an operator lets have no new requests, or one address, at each server that has it.
 package enum DrainTarget: Sendable, Hashable {
     case server(UpstreamServer.Location)
-    case address(SocketAddress)
+    /// An address of a server's name.
+    case address(SocketAddress, of: UpstreamServer.Location)
 
     /// Whether requests to the place are concerned.
     package func includes(_ place: Place) -> Bool { includes(place.server, place.addresses) }
@@ -11,7 +12,7 @@ package enum DrainTarget: Sendable, Hashable {
     func includes(_ server: UpstreamServer, _ addresses: [SocketAddress]) -> Bool {
         switch self {
         case .server(let location): server.location == location
-        case .address(let address): addresses.contains(address)
+        case .address(let address, let location): server.location == location && addresses.contains(address)
         }
     }
 }

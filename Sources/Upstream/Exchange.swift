@@ -97,7 +97,7 @@ package final class Exchange {
         self.early = early
         let mayKeep = pool.settings.retriesDeadConnection || pool.settings.retry.attempts > 0
         let keepsContent = early?.isEnded == true && request.repeatsContent && mayKeep
-        attempts = Attempts(request, pool.settings, keepsContent: keepsContent)
+        attempts = Attempts(request, pool.settings, keepsContent: keepsContent, isBound: owner != nil)
         guard keepsContent else { return }
         early?.keep()
         kept = early
@@ -335,7 +335,7 @@ package final class Exchange {
     private func leaveConnection() {
         if let claims {
             target = asked
-            claims.end()
+            claims.leavePlace()
         }
         connection = nil
     }
@@ -376,7 +376,7 @@ package final class Exchange {
         // Changed in a copy: a change in place would cost every access to the property a check at run time.
         var attempts = attempts
         let next = attempts.next(after: ending, at: place.place.number, isLone: pool.isLone) { tried in
-            ownClaims()?.beginRetry(besides: tried) ?? false
+            pool.takeRetry(besides: tried)
         }
         self.attempts = attempts
         switch ending {
@@ -400,7 +400,7 @@ package final class Exchange {
     }
 
     func received(final head: borrowing ReceivedHead, on connection: UpstreamConnection) {
-        if head.head.status.isServerError, pool.isFailure(head.head.status.code) {
+        if head.head.status.code >= RetrySettings.leastStatus, pool.isFailure(head.head.status.code) {
             if isGivenUp(head, on: connection) { return }
         } else {
             noteSuccess(on: connection)
@@ -417,7 +417,7 @@ package final class Exchange {
         let (place, wait) = (connection.home, head.fields.retryAfter(at: pool.loop.wallClockSeconds) ?? 0)
         pool.failed(
             place, .status(head.head.status.code), probe: claims?.takeProbe(of: place),
-            least: Int64(wait) * 1_000_000_000)
+            least: PlaceHealth.nanoseconds(ofRetryAfter: wait))
         guard !hasHead, next(after: .status) == .nextPlace else { return false }
         loseConnection()
         connection.abandonExchange()
@@ -450,7 +450,7 @@ package final class Exchange {
         enter(.ended)
         guard let connection = connection.take() else { return }
         noteSuccess(on: connection)
-        claims?.end()
+        claims?.leavePlace()
         handler.exchange(self, upgradedTo: connection, head: head)
     }
 
@@ -471,7 +471,7 @@ package final class Exchange {
     private func end(with error: UpstreamError) {
         guard state != .failing, state != .ended else { return }
         enter(.failing)
-        claims?.end()
+        claims?.leavePlace()
         var error = error
         error.server = addressText
         // The handler must not be called on the stack of `start`.

@@ -38,10 +38,10 @@ struct KnownNames: Sendable {
     /// How often all names were forgotten.
     private(set) var generation = 0
     /// Bounded by the number of servers in all configurations loaded within `longestStale`.
-    private var known: [UpstreamServer: Known] = [:]
+    private var known: [UpstreamServer.Location: Known] = [:]
 
     /// - Parameter now: no earlier than in previous calls.
-    mutating func knowledge(of server: UpstreamServer, at now: Int64) -> Knowledge {
+    mutating func knowledge(of server: UpstreamServer.Location, at now: Int64) -> Knowledge {
         guard let old = known[server], old.generation == generation else { return .unknown }
         guard let nextLookupAt = old.nextLookupAt else {
             return old.until > now ? .fresh(old.addresses) : .unknown
@@ -65,7 +65,7 @@ struct KnownNames: Sendable {
     ///   - now: when the answer came.
     ///   - longest: the nanoseconds for which an answer is used; fewer if the name servers say so.
     mutating func settle(
-        _ answer: Resolver.Answer, of server: UpstreamServer, asked: Int, at now: Int64, longest: Int64
+        _ answer: Resolver.Answer, of server: UpstreamServer.Location, asked: Int, at now: Int64, longest: Int64
     ) -> Settled {
         let isCurrent = asked == generation
         let old = known[server]

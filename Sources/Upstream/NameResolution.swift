@@ -13,7 +13,8 @@ extension LoopHandle: CallbackQueue {}
 package final class NameResolution: Sendable {
     /// Callers that ask after `forget` do not join a look-up begun before it.
     private struct Question: Hashable, Sendable {
-        let server: UpstreamServer
+        // Not the whole server: its weight does not matter for its addresses.
+        let server: UpstreamServer.Location
         let generation: Int
     }
 
@@ -46,7 +47,7 @@ package final class NameResolution: Sendable {
         case .unix(let path): return completion(.success([.unix(path: path)]))
         }
         let now = resolver.loop.now
-        let (known, generation) = names.withLock { ($0.knowledge(of: server, at: now), $0.generation) }
+        let (known, generation) = names.withLock { ($0.knowledge(of: server.location, at: now), $0.generation) }
         var waiter: Waiter<[SocketAddress]>?
         switch known {
         case .fresh(let addresses), .stale(let addresses, needsLookup: false): return completion(.success(addresses))
@@ -58,10 +59,10 @@ package final class NameResolution: Sendable {
             }
         }
         let resolverBox = LoopBound(resolver, on: resolver.loop)
-        _ = inFlight.enqueue(Question(server: server, generation: generation), waiter: waiter) {
+        _ = inFlight.enqueue(Question(server: server.location, generation: generation), waiter: waiter) {
             ResolveOperation(host, port: port, resolver: resolverBox) { [self] answer, now in
                 let settled = names.withLock {
-                    $0.settle(answer, of: server, asked: generation, at: now, longest: longest)
+                    $0.settle(answer, of: server.location, asked: generation, at: now, longest: longest)
                 }
                 if let news = settled.news { onNews(host, news) }
                 return settled.answer

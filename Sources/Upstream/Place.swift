@@ -60,6 +60,7 @@ package final class Place: Sendable {
                 back.store(now, ordering: .relaxed)
                 failuresInARow.store(0, ordering: .relaxed)
                 answers.clear()
+                averageLatency.store(0, ordering: .relaxed)
             }
             if before != after { away.store(after, ordering: .releasing) }
             return result
@@ -97,10 +98,10 @@ package final class Place: Sendable {
     func begin() { inFlight.add(1, ordering: .relaxed) }
     func end() { inFlight.subtract(1, ordering: .relaxed) }
 
-    /// Adds a time to a response's head to the average, with an eighth of the weight.
+    /// Adds a time to a response's head to the average, as it is by now, with an eighth of the weight.
     func noteLatency(_ nanoseconds: Int64, at now: Int64) {
-        let old = averageLatency.load(ordering: .relaxed)
-        averageLatency.store(max(1, old == 0 ? nanoseconds : old + (nanoseconds - old) / 8), ordering: .relaxed)
+        let average = latency(at: now).map { $0 + (nanoseconds - $0) / 8 } ?? nanoseconds
+        averageLatency.store(max(1, average), ordering: .relaxed)
         measuredAt.store(now, ordering: .relaxed)
     }
 

@@ -1,12 +1,11 @@
 import Bytes
 import Libevent
 
-/// The claims of one exchange at an origin with several places, which it must give back: the probe of a place, its
-/// share of the place's requests in flight, and a retry out of the budget. Beside them, the key and the place by which
-/// its next place is chosen.
+/// What one exchange holds at an origin with several places, and has to give back: the probe of a place, and its share
+/// of the place's requests in flight. And what it knows for the choice of its place.
 ///
-/// Owned by its exchange, confined to its loop. An exchange with an origin of one place has none: nothing is chosen,
-/// counted or retried there.
+/// Owned by its exchange, confined to its loop. An exchange with an origin of one place has none: nothing is chosen or
+/// counted there.
 final class PlaceClaims {
     private let pool: UpstreamPool
     /// The hash of the request's key, under `Balance.hash`.
@@ -21,8 +20,6 @@ final class PlaceClaims {
     private var probe: Int64 = 0
     /// The place that counts the exchange among its requests in flight, if it counts them.
     private var counted: Place?
-    /// Whether a retry out of the budget is in flight.
-    private var holdsRetry = false
 
     /// Counts the request for the budget of retries.
     init(on pool: UpstreamPool) {
@@ -58,25 +55,5 @@ final class PlaceClaims {
         pool.answered(place, probe: takeProbe(of: place))
         let now = pool.loop.now
         counted?.noteLatency(now - began, at: now)
-    }
-
-    /// Takes a retry out of the budget, if there is one, and a place besides `tried`. A former retry has ended by then.
-    func beginRetry(besides tried: [Int]) -> Bool {
-        guard pool.beginRetry(besides: tried) else { return false }
-        endRetry()
-        holdsRetry = true
-        return true
-    }
-
-    private func endRetry() {
-        guard holdsRetry else { return }
-        holdsRetry = false
-        pool.retryEnded()
-    }
-
-    /// Gives everything back.
-    func end() {
-        leavePlace()
-        endRetry()
     }
 }

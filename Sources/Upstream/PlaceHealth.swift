@@ -6,6 +6,7 @@ import Telemetry
 /// up ─eject→ ejected ─its time is over, one request is chosen→ probing ─success→ up
 ///                        probing ─failure→ ejected, for twice as long
 ///                        probing ─no verdict→ ejected for as long again as the probe took
+///                        probing ─no answer for long, another request is chosen→ probing, for twice as long
 ///                        probing ─no end for `failure-cooldown`, another request is chosen→ probing
 /// ejected, probing ─no place is left, one request is chosen→ probing (early) ─failure, no verdict→ ejected as before
 /// ejected ─another place is back, all were away→ ejected, its time is over
@@ -20,7 +21,8 @@ struct PlaceHealth: Sendable {
     static let withoutEnd = Int64.max
     /// The longest ejection, unless `failure-cooldown` is longer.
     static let longestEjection: Int64 = 300_000_000_000
-    /// The interval between early probes of one place while no place is left. A server that is back is found so soon.
+    /// The interval between early probes of one place while no place is left. A server that is back is found so soon. It
+    /// doubles, up to `failure-cooldown`, with each probe that has no answer by then.
     static let earlyInterval: Int64 = 500_000_000
 
     enum Phase: Sendable, Equatable {
@@ -46,6 +48,8 @@ struct PlaceHealth: Sendable {
     private var lastEjection: Int64 = 0
     /// Since when the place is up again.
     private var upSince: Int64?
+    /// The time from the present early probe to the next one.
+    private var earlyWait = PlaceHealth.earlyInterval
     /// Checks in a row with the same outcome, from the last ejection on.
     private var sameChecks = 0
 
@@ -78,16 +82,26 @@ struct PlaceHealth: Sendable {
     private mutating func enterEjection(because cause: FailureCause, least: Int64, cooldown: Int64, at now: Int64)
         -> Int64
     {
+        let length = lengthenEjection(least: least, cooldown: cooldown)
+        self.cause = cause
+        sameChecks = 0
+        phase = .ejected(until: now + length)
+        return length
+    }
+
+    /// Counts one more ejection.
+    /// - Returns: how long it lasts.
+    private mutating func lengthenEjection(least: Int64 = 0, cooldown: Int64) -> Int64 {
         let longest = max(Self.longestEjection, cooldown)
         // Beyond 2^16 times, any cool-down of a millisecond or more is at its bound.
         let grown = cooldown.multipliedReportingOverflow(by: 1 << min(ejections, 16))
         lastEjection = min(max(grown.overflow ? longest : grown.partialValue, least), longest)
         ejections += 1
-        self.cause = cause
-        sameChecks = 0
-        phase = .ejected(until: now + lastEjection)
         return lastEjection
     }
+
+    /// The nanoseconds of a `Retry-After`, of which only a day counts.
+    static func nanoseconds(ofRetryAfter seconds: Int64) -> Int64 { min(seconds, 86_400) * 1_000_000_000 }
 
     /// Chooses a request as the probe of a place whose ejection is over, unless another one was chosen.
     /// - Parameter isSafe: whether the request's method is safe (RFC 9110 §9.2.1). Another request is chosen only if
@@ -95,12 +109,20 @@ struct PlaceHealth: Sendable {
     mutating func claimProbe(isSafe: Bool, cooldown: Int64, at now: Int64) -> Bool {
         guard !isDown, !isDrained else { return false }
         switch phase {
-        case .ejected(let until), .probing(_, let until, _):
-            guard until <= now, isSafe || cause?.isConnection == true || now - until >= cooldown else { return false }
         case .up: return false
+        case .ejected(let until):
+            guard mayProbe(isSafe: isSafe, since: until, cooldown: cooldown, at: now) else { return false }
+            phase = .probing(since: now, until: now + cooldown, early: nil)
+        case .probing(_, let until, _):
+            guard mayProbe(isSafe: isSafe, since: until, cooldown: cooldown, at: now) else { return false }
+            // The server keeps the former probe waiting: the next one costs a client as much, so it goes later.
+            phase = .probing(since: now, until: now + lengthenEjection(cooldown: cooldown), early: nil)
         }
-        phase = .probing(since: now, until: now + cooldown, early: nil)
         return true
+    }
+
+    private func mayProbe(isSafe: Bool, since until: Int64, cooldown: Int64, at now: Int64) -> Bool {
+        until <= now && (isSafe || cause?.isConnection == true || now - until >= cooldown)
     }
 
     /// Chooses a request as the probe of a place whose ejection is not over, since no other place is left.
@@ -109,9 +131,11 @@ struct PlaceHealth: Sendable {
         switch phase {
         case .up: return false
         case .ejected(let until):
+            earlyWait = Self.earlyInterval
             phase = .probing(since: now, until: now + cooldown, early: until)
         case .probing(let since, let until, let early):
-            guard now - since >= Self.earlyInterval else { return false }
+            guard now - since >= earlyWait else { return false }
+            earlyWait = min(2 * earlyWait, max(cooldown, Self.earlyInterval))
             phase = .probing(since: now, until: now + cooldown, early: early ?? until)
         }
         return true
@@ -205,6 +229,9 @@ struct PlaceHealth: Sendable {
         return true
     }
 
+    /// Whether requests could be answered, as far as is known, if answers alone decided.
+    var mayAnswer: Bool { !isDrained && !isDown && (phase == .up || cause?.isConnection != true) }
+
     /// The word for operators.
     /// - Parameter isGrowing: whether the share of a place that is back still grows (`slow-start`).
     func condition(isGrowing: Bool) -> PlaceState.Condition {
@@ -268,11 +295,5 @@ package enum FailureCause: Sendable, CustomStringConvertible {
     }
 
     /// Whether no connection could be made, so that the request did not reach the server.
-    package var isConnection: Bool {
-        guard case .error(let error) = self else { return false }
-        return switch error.failure {
-        case .unavailable, .resolve, .connect, .connectTimeout: true
-        case .send, .sendTimeout, .closed, .headTimeout, .head, .headTooLarge, .body, .bodyTimeout: false
-        }
-    }
+    package var isConnection: Bool { if case .error(let error) = self { error.isBeforeRequest } else { false } }
 }

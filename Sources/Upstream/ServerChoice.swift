@@ -167,20 +167,24 @@ struct ServerChoice {
         return best
     }
 
-    /// The better one of two places drawn at random (Mitzenmacher, 'The power of two choices', 2001): the one with the
-    /// shorter expected wait. The wait is the number of requests in flight for its weight, times the latency there.
+    /// The better one of two places drawn at random (Mitzenmacher, 'The power of two choices', 2001): the one with fewer
+    /// requests in flight for its weight; of two that are equal, either one, in proportion to their weights. If one
+    /// takes more than twice as long as the other for a response, the one with the shorter wait to expect.
     private func lighter(at now: Int64, random: inout some RandomNumberGenerator) -> Int {
         let first = Int.random(in: 0..<usable.count, using: &random)
         let second = (first + Int.random(in: 1..<usable.count, using: &random)) % usable.count
         let (a, b) = (usable[first], usable[second])
-        let (left, right) = (load(of: a, at: now), load(of: b, at: now))
-        let latencies = (entries[a].place.latency(at: now), entries[b].place.latency(at: now))
-        guard case (let one?, let other?) = latencies else { return right < left ? b : a }
-        return right * Double(other) < left * Double(one) ? b : a
-    }
-
-    private func load(of index: Int, at now: Int64) -> Double {
-        Double(entries[index].place.requestsInFlight + 1) / Double(weight(of: index, at: now))
+        let weights = (Double(weight(of: a, at: now)), Double(weight(of: b, at: now)))
+        let inFlight = (Double(entries[a].place.requestsInFlight), Double(entries[b].place.requestsInFlight))
+        if let left = entries[a].place.latency(at: now), let right = entries[b].place.latency(at: now),
+            left / 2 > right || right / 2 > left
+        {
+            let waits = ((inFlight.0 + 1) * Double(left) / weights.0, (inFlight.1 + 1) * Double(right) / weights.1)
+            return waits.1 < waits.0 ? b : a
+        }
+        let (left, right) = (inFlight.0 * weights.1, inFlight.1 * weights.0)
+        if left != right { return right < left ? b : a }
+        return Double.random(in: 0..<weights.0 + weights.1, using: &random) < weights.0 ? a : b
     }
 
     private func owner(of key: UInt64, at now: Int64) -> Int {

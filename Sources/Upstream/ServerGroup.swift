@@ -27,6 +27,26 @@ package final class ServerGroup: Sendable {
         /// before the first look-up.
         var addresses: [[SocketAddress]]
         var drained: Set<DrainTarget> = []
+
+        /// Puts a server back with all its addresses, also those that its name does not have now; or one address, which
+        /// leaves the others drained that the name has now.
+        mutating func undrain(_ target: DrainTarget) {
+            switch target {
+            case .server(let location):
+                drained = drained.filter { drained in
+                    switch drained {
+                    case .server(let other), .address(_, let other): other != location
+                    }
+                }
+            case .address(_, let location):
+                if drained.remove(.server(location)) != nil {
+                    for entry in entries where entry.place.server.location == location {
+                        for address in entry.place.addresses { drained.insert(.address(address, of: location)) }
+                    }
+                }
+                drained.remove(target)
+            }
+        }
     }
 
     /// When a place is ejected by its failures among its answers, not only by failures in a row: a server that fails
@@ -71,8 +91,7 @@ package final class ServerGroup: Sendable {
             let servers = Set(settings.servers.map(\.location))
             list.drained = old.drained.filter { target in
                 switch target {
-                case .server(let location): servers.contains(location)
-                case .address: true
+                case .server(let location), .address(_, let location): servers.contains(location)
                 }
             }
             for (index, server) in settings.servers.enumerated() {
@@ -193,9 +212,10 @@ package final class ServerGroup: Sendable {
         let ejected: Int64? = list.withLock { list in
             guard reaches || isWorse(place, among: list.entries, at: now) else { return nil }
             if !isOnly, !cause.isConnection {
-                // At most half of the places are away because of answers: the other half must bear the load.
-                let away = list.entries.count { !$0.place.isInUse }
-                guard (away + 1) * 2 <= list.entries.count else { return nil }
+                // Of those that could answer at most half are away: the other half must bear the load.
+                let answering = list.entries.filter { $0.place.presentHealth.mayAnswer }
+                let away = answering.count { !$0.place.isInUse }
+                guard (away + 1) * 2 <= answering.count else { return nil }
             }
             return place.change(at: now) { $0.eject(because: cause, least: least, cooldown: cooldown, at: now) }
         }
@@ -276,10 +296,9 @@ package final class ServerGroup: Sendable {
     /// - Returns: whether this changes anything.
     package func drain(_ target: DrainTarget, _ isDrained: Bool, at now: Int64) -> Bool {
         let isChanged = list.withLock { list -> Bool in
-            if isDrained { list.drained.insert(target) } else { list.drained.remove(target) }
+            if isDrained { list.drained.insert(target) } else { list.undrain(target) }
             var isChanged = false
             for entry in list.entries where target.includes(entry.place) {
-                if !isDrained { for address in entry.place.addresses { list.drained.remove(.address(address)) } }
                 if entry.place.change(at: now, { $0.setDrained(isDrained, at: now) }) { isChanged = true }
             }
             return isChanged

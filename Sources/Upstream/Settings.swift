@@ -145,9 +145,11 @@ package struct RetrySettings: Sendable, Equatable {
     /// Statuses of responses that cause a retry, and count against a server: 429, or 500 to 599, without
     /// duplicates.
     package var statuses: [UInt16] = [502, 503, 504]
+    /// The lowest status that may be among them.
+    static let leastStatus: UInt16 = 429
     /// How often a request is sent to another server.
     package var attempts = 1
-    /// Retries of the last 10 s in percent of the requests of that time. Three at a time are always allowed.
+    /// Retries of the last 10 s in percent of the requests of that time. 30 of them are always allowed.
     package var budget = 10
 
     package init() {}

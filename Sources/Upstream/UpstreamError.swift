@@ -50,6 +50,14 @@ package struct UpstreamError: Error, Sendable, CustomStringConvertible {
     /// The syntax rule that a malformed response breaks.
     package var brokenRule: MessageSyntaxError.Reason? { if case .syntax(let rule) = reason { rule } else { nil } }
 
+    /// Whether no connection could be made, so that the request did not reach a server.
+    package var isBeforeRequest: Bool {
+        switch failure {
+        case .unavailable, .resolve, .connect, .connectTimeout: true
+        case .send, .sendTimeout, .closed, .headTimeout, .head, .headTooLarge, .body, .bodyTimeout: false
+        }
+    }
+
     /// The fixed word for the error in the `detail` of `Cache-Status`: the rule that a malformed response breaks, or
     /// the failed step.
     package var word: StaticString { reason?.name ?? failure.name }

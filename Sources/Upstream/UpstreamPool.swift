@@ -290,14 +290,15 @@ package final class UpstreamPool {
 
     /// Takes a retry out of the budget, if there is another place to ask.
     /// - Parameter tried: as of `pick`.
-    func beginRetry(besides tried: [Int]) -> Bool {
+    func takeRetry(besides tried: [Int]) -> Bool {
         guard choice.use({ $0.hasUsable(besides: tried) }) else { return false }
-        guard !group.budget.begin(at: loop.now) else { return true }
+        guard !group.budget.take(at: loop.now) else { return true }
         group.events.add(.refusedRetry)
         return false
     }
 
-    func retryEnded() { group.budget.ended() }
+    /// Takes a retry out of the budget for a request that may go to the same place again.
+    package func takeRepeat() -> Bool { group.budget.take(at: loop.now) }
 
     /// Whether a response with this status counts as a failure.
     func isFailure(_ status: UInt16) -> Bool { settings.retry.statuses.contains(status) }

@@ -4,7 +4,7 @@ import Testing
 @testable import Upstream
 
 @Suite struct KnownNamesTests {
-    private let server = UpstreamServer(host: "origin.test", port: 80)
+    private let server = UpstreamServer.Location.tcp(host: "origin.test", port: 80)
     private let address = SocketAddress.ipv4(.loopback, port: 80)
 
     /// The longest use of an answer.

@@ -60,7 +60,12 @@ struct PlaceHealthTests {
             (105, .probeFails(since: 99)), (105, .isAway(until: 200))),
         Story(
             "a probe without an end does not keep others from it", (0, .eject()), (100, .claim(true)),
-            (199, .claim(false)), (200, .claim(true)), (201, .undecided(since: 100)), (201, .isAway(until: 300))),
+            (199, .claim(false)), (200, .claim(true)), (201, .undecided(since: 100)), (201, .isAway(until: 400))),
+        Story(
+            "each probe that has no answer for long makes the next one wait twice as long", (0, .eject()),
+            (100, .claim(true)), (200, .claim(true)), (399, .claim(false)), (400, .claim(true)),
+            (799, .claim(false)), (800, .claim(true)), (900, .probeFails(since: 100)), (900, .is_(.probing)),
+            (900, .returns(true)), (900, .isAway(until: nil))),
         Story(
             "a probe without a verdict costs as much again as it took", (0, .eject()), (100, .claim(true)),
             (107, .undecided(since: 100)), (107, .isAway(until: 114)), (114, .claim(true))),
@@ -151,6 +156,18 @@ struct PlaceHealthTests {
             case .is_(let condition): #expect(health.condition(isGrowing: false) == condition, "at \(now)")
             }
         }
+    }
+
+    @Test func `each early probe that hangs makes the next one wait longer, up to the cool-down`() {
+        var health = PlaceHealth()
+        let cooldown = 3 * PlaceHealth.earlyInterval
+        _ = health.eject(because: .status(503), least: .max, cooldown: cooldown, at: 0)
+        // In half intervals.
+        let claims = (0..<24).filter { half in
+            health.claimEarlyProbe(
+                isSafe: true, cooldown: cooldown, at: 1 + Int64(half) * PlaceHealth.earlyInterval / 2)
+        }
+        #expect(claims == [0, 2, 6, 12, 18])
     }
 
     @Test func `an ejection never lasts longer than its bound`() {

@@ -174,17 +174,34 @@ struct ServerChoiceTests {
         #expect(counts[0] == 0 && counts[1] > 60 && counts[2] > counts[1], "\(counts)")
     }
 
-    @Test mutating func `of two with as many requests, the faster one is asked, until the slow one was long ago`() {
+    @Test mutating func `of two with as many requests, either one is asked, in proportion to its weight`() {
+        let group = Self.group(weights: [1, 3]) { $0.balance = .leastRequests }
+        var choice = ServerChoice(group)
+        // Nearly as fast as the other one.
+        group.entries[0].place.noteLatency(19_000_000, at: 0)
+        group.entries[1].place.noteLatency(10_000_000, at: 0)
+        let counts = picks(&choice, 4000).reduce(into: [0, 0]) { $0[$1 ?? 0] += 1 }
+        #expect((800...1200).contains(counts[0]), "\(counts)")
+    }
+
+    @Test mutating func `of two with as many requests, a much faster one is asked, until the slow one was long ago`() {
         let group = Self.group(weights: [1, 1]) { $0.balance = .leastRequests }
         var choice = ServerChoice(group)
         group.entries[0].place.noteLatency(80_000_000, at: 0)
         group.entries[1].place.noteLatency(10_000_000, at: 0)
         let seen = Set(picks(&choice, 20))
         #expect(seen == [1])
-        group.entries[1].place.noteLatency(10_000_000, at: 40 * Self.second)
-        let later = Set(picks(&choice, 20, at: 40 * Self.second))
+        group.entries[1].place.noteLatency(100_000_000, at: 50 * Self.second)
+        let later = Set(picks(&choice, 20, at: 50 * Self.second))
         #expect(later == [0])
-        #expect(group.entries[0].place.latency(at: 40 * Self.second) == 5_000_000)
+        #expect(group.entries[0].place.latency(at: 50 * Self.second) == 2_500_000)
+    }
+
+    @Test func `a place that was slow long ago is not held for slow after one more response`() {
+        let place = Self.group(weights: [1]).entries[0].place
+        place.noteLatency(1_000_000_000, at: 0)
+        place.noteLatency(8_000_000, at: 100 * Self.second)
+        #expect(place.latency(at: 100 * Self.second).map { $0 < 2_000_000 } == true)
     }
 
     @Test func `the average takes an eighth of each new time`() {

@@ -251,6 +251,49 @@ struct ServerGroupTests {
         #expect(Self.inUse(next) == [true, true, true])
     }
 
+    @Test func `a server that has requests again has them at each address, also at one that comes back later`() {
+        let name = UpstreamServer(host: "app.example")
+        let group = Self.group(1) { $0.servers = [name, UpstreamServer(host: "192.0.2.9")] }
+        group.change(addressesOf: 0, to: Array(Self.addresses[0..<2]))
+        #expect(group.drain(.address(Self.addresses[0], of: name.location), true, at: 0))
+        #expect(Self.inUse(group) == [false, true, true])
+        group.change(addressesOf: 0, to: [Self.addresses[1]])
+        _ = group.drain(.server(name.location), false, at: 1)
+        group.change(addressesOf: 0, to: Array(Self.addresses[0..<2]))
+        #expect(Self.inUse(group) == [true, true, true])
+    }
+
+    @Test func `of a drained server, an address that has requests again leaves only the others drained`() {
+        let name = UpstreamServer(host: "app.example")
+        let group = Self.group(1) { $0.servers = [name, UpstreamServer(host: "192.0.2.9")] }
+        group.change(addressesOf: 0, to: Array(Self.addresses[0..<2]))
+        #expect(group.drain(.server(name.location), true, at: 0))
+        #expect(group.drain(.address(Self.addresses[1], of: name.location), false, at: 1))
+        #expect(
+            group.entries.map { $0.place.addresses.contains(Self.addresses[1]) }.firstIndex(of: true).map {
+                Self.inUse(group)[$0]
+            } == true)
+        #expect(Self.inUse(group).count { $0 } == 2)
+        // A new address of the name is not drained, one that was drained is.
+        group.change(addressesOf: 0, to: [Self.addresses[0], Self.addresses[2]])
+        let states = group.entries.map { ($0.place.addresses.first, $0.place.isInUse) }
+        #expect(states.first { $0.0 == Self.addresses[0] }?.1 == false)
+        #expect(states.first { $0.0 == Self.addresses[2] }?.1 == true)
+    }
+
+    @Test func `servers that cannot answer do not keep a failing one in use`() {
+        // One is drained, one takes no connection, one is in health, and one answers 503.
+        let group = Self.group(4)
+        let places = group.entries.map(\.place)
+        #expect(group.drain(.server(places[0].server.location), true, at: 0))
+        for _ in 0..<3 { _ = group.failed(places[1], .error(UpstreamError(.connect)), isOnly: false, at: 1) }
+        for _ in 0..<3 { _ = group.failed(places[2], .status(503), isOnly: false, at: 1) }
+        #expect(Self.inUse(group) == [false, false, false, true])
+        // The last one that could answer stays.
+        for _ in 0..<3 { _ = group.failed(places[3], .status(503), isOnly: false, at: 1) }
+        #expect(Self.inUse(group) == [false, false, false, true])
+    }
+
     @Test func `new settings take over the places that stay`() {
         let group = Self.group(3)
         Self.fail(group, 2, times: 3)
@@ -273,11 +316,7 @@ struct ServerGroupTests {
                 guard case .place(let at, let probe) = choice.pick(.init(), at: now, random: &random) else { continue }
                 let place = choice.entries[at].place
                 place.begin()
-                #expect(
-                    group.budget.begin(at: now)
-                        ? {
-                            group.budget.ended(); return true
-                        }() : true)
+                _ = group.budget.take(at: now)
                 switch Int.random(in: 0..<8, using: &random) {
                 case 0...2: _ = group.failed(place, .status(503), isOnly: false, probe: probe, at: now)
                 case 3: if let probe { group.undecided(place, probe: probe, at: now) }
@@ -290,6 +329,5 @@ struct ServerGroupTests {
             }
         }
         #expect(group.entries.map(\.place.requestsInFlight) == [0, 0, 0])
-        #expect(group.budget.retriesInFlight == 0)
     }
 }

@@ -49,33 +49,40 @@ private final class CountHolder: Sendable {
 
 /// Retries never multiply an outage.
 struct RetryBudgetTests {
-    @Test func `three retries at a time are allowed, more only as a share of the requests`() {
+    /// How many retries of `wanted` are allowed.
+    private func allowed(_ budget: RetryBudget, of wanted: Int, at now: Int64 = 0) -> Int {
+        (0..<wanted).count { _ in budget.take(at: now) }
+    }
+
+    @Test func `some retries are allowed, more only as a share of the requests`() {
         let budget = RetryBudget(percent: 10)
-        let allowed = (0..<5).map { _ in budget.begin(at: 0) }
-        #expect(allowed == [true, true, true, false, false])
-        #expect(budget.retriesInFlight == 3)
-        for _ in 0..<40 { budget.countRequest(at: 0) }
-        // The fourth is a tenth of forty, the fifth is more.
-        #expect(budget.begin(at: 0))
-        #expect(!budget.begin(at: 0))
-        for _ in 0..<4 { budget.ended() }
-        #expect(budget.retriesInFlight == 0)
-        #expect(budget.begin(at: 0))
+        #expect(allowed(budget, of: 50) == RetryBudget.alwaysAllowed)
+        for _ in 0..<400 { budget.countRequest(at: 0) }
+        #expect(allowed(budget, of: 50) == 40 - RetryBudget.alwaysAllowed)
+    }
+
+    @Test func `however fast the servers fail, the origin gets little more than the share`() {
+        let budget = RetryBudget(percent: 10)
+        var retries = 0
+        // Ten seconds of 400 requests a second, each of which would be retried at once.
+        for request in 0..<4000 {
+            let now = Int64(request) * 2_500_000
+            budget.countRequest(at: now)
+            retries += allowed(budget, of: 1, at: now)
+        }
+        #expect(retries <= 400 + RetryBudget.alwaysAllowed)
     }
 
     @Test func `what is ten seconds old does not count`() {
         let budget = RetryBudget(percent: 50)
         for _ in 0..<100 { budget.countRequest(at: 0) }
-        for _ in 0..<4 {
-            let isAllowed = budget.begin(at: 0)
-            #expect(isAllowed)
-        }
-        #expect(!budget.begin(at: 10_000_000_000))
+        #expect(allowed(budget, of: 50) == 50)
+        #expect(allowed(budget, of: 50, at: 10_000_000_000) == RetryBudget.alwaysAllowed)
     }
 
-    @Test func `a budget of nothing still allows three at a time`() {
+    @Test func `a budget of nothing still allows some`() {
         let budget = RetryBudget(percent: 0)
         for _ in 0..<1000 { budget.countRequest(at: 0) }
-        #expect((0..<4).map { _ in budget.begin(at: 0) } == [true, true, true, false])
+        #expect(allowed(budget, of: 50) == RetryBudget.alwaysAllowed)
     }
 }

@@ -4,8 +4,9 @@ public import Bytes
 /// §13.1.5), and to tell whether a response is that rest (§15.3.7.3).
 ///
 /// The rest continues bytes that clients have already, so it must belong to the same representation beyond doubt: under
-/// a strong tag, with the same type, coding, date and length. A 206 may leave out date and type (§15.3.7), but not the
-/// coding: an origin that encodes responses, but no parts, would send the same.
+/// a strong tag, with the same type, coding, date and length. The server that sent the beginning may leave out date and
+/// type in a 206 (§15.3.7), but not the coding: an origin that encodes responses, but no parts, would send the same.
+/// Another server must send all of them: it may have another representation under the same tag.
 ///
 /// A value. It depends on its arguments only.
 public struct ResumableContent: Sendable {
@@ -54,21 +55,25 @@ public struct ResumableContent: Sendable {
     }
 
     /// Notes the head of a response to the request for the rest.
-    /// - Parameters: as in `init`; `received` is the number of bytes received so far.
+    /// - Parameters: as in `init`; `received` is the number of bytes received so far, `isFromSameServer` whether the
+    ///   server sent the beginning as well.
     /// - Returns: how many bytes there are once this response has ended; `nil` if it is not the rest, and nothing
     ///   changes.
-    public mutating func noteRest(_ fields: FieldView, status: Status, contentLength: Int?, after received: Int) -> Int?
-    {
+    public mutating func noteRest(
+        _ fields: FieldView, status: Status, contentLength: Int?, after received: Int, isFromSameServer: Bool
+    ) -> Int? {
         guard status == .partialContent, case .part(let range, let total?)? = ContentRange(fields),
             range.lowerBound == first + received, total == length ?? total, range.upperBound <= end ?? total,
-            contentLength ?? range.count == range.count, !ReceivedPart.hasSeveralParts(fields), agrees(fields)
+            contentLength ?? range.count == range.count, !ReceivedPart.hasSeveralParts(fields),
+            agrees(fields, mayLeaveOut: isFromSameServer)
         else { return nil }
         (end, length) = (end ?? total, total)
         return range.upperBound - first
     }
 
-    /// Whether the fields of a 206 have the same values, apart from those that it may leave out.
-    private func agrees(_ fields: FieldView) -> Bool {
+    /// Whether the fields of a 206 have the same values.
+    /// - Parameter mayLeaveOut: whether date and type may be missing.
+    private func agrees(_ fields: FieldView, mayLeaveOut: Bool) -> Bool {
         let (known, found) = (identity.span, Self.identity(of: fields))
         var start = 0
         var foundStart = 0
@@ -76,7 +81,8 @@ public struct ResumableContent: Sendable {
             guard let end = known.firstIndex(of: Self.separator, from: start),
                 let foundEnd = found.span.firstIndex(of: Self.separator, from: foundStart)
             else { return false }
-            let isLeftOut = foundStart == foundEnd && (field == .lastModified || field == .contentType)
+            let isLeftOut =
+                mayLeaveOut && foundStart == foundEnd && (field == .lastModified || field == .contentType)
             guard isLeftOut || known.extracting(start..<end).isEqual(to: found.span.extracting(foundStart..<foundEnd))
             else { return false }
             (start, foundStart) = (end + 1, foundEnd + 1)

@@ -51,7 +51,7 @@ extension Fetch: ExchangeHandler {
         case .streaming, .resuming:
             // A response that broke the rules of its syntax is not trusted at all, nor is one that cannot be the rest.
             let isTrusted = !error.isMalformed && error.failure != .head
-            if isTrusted, resumption?.begin() == true { return }
+            if isTrusted, resumption?.begin(isUnsent: error.isBeforeRequest) == true { return }
             end(.truncated(.origin(error.failure, error.brokenRule), keepsPart: isTrusted))
         case .new, .over: break
         }

@@ -18,7 +18,9 @@ import Upstream
 /// the fetch streams ─the body breaks off, and the last request brought no byte→ waiting
 /// ```
 ///
-/// Each request counts: a response whose rest was requested `resume` times is cut when it breaks off once more.
+/// Each request that may have reached a server counts: a response whose rest was requested `resume` times is cut when it
+/// breaks off once more. A request that brought no byte is made again only within the budget of retries. While no server
+/// takes a connection, `no-progress-timeout` is the limit.
 final class Resumption: ExchangeHandler {
     /// The wait after the first request that brought no byte, in nanoseconds. It doubles with each further one.
     private static let firstWait: Int64 = 100_000_000
@@ -27,12 +29,14 @@ final class Resumption: ExchangeHandler {
 
     private let fetch: Fetch
     private var content: ResumableContent
+    /// The place that sent the beginning.
+    private let source: Place?
     /// How often the rest may still be requested.
     private var left: Int
     /// How many bytes there were when the rest was last requested; `nil` if it was not.
     private var former: Int?
-    /// How many requests in a row brought no byte.
-    private var fruitless = 0
+    /// How many requests in a row brought no byte, and since when none came, in nanoseconds of the loop's clock.
+    private var fruitless = 0, stalledAt: Int64 = 0
     /// How many bytes there are once the present exchange has ended.
     private var end = 0
 
@@ -51,23 +55,33 @@ final class Resumption: ExchangeHandler {
         else { return nil }
         self.content = content
         self.fetch = fetch
+        source = fetch.exchange?.place
     }
 
     /// The body has broken off: requests the rest, at once or after a moment.
+    /// - Parameters:
+    ///   - isUnsent: whether the last request reached no server.
+    ///   - least: the least wait in nanoseconds (`Retry-After`).
     /// - Returns: false if no further request is allowed, or no byte is missing.
-    func begin() -> Bool {
-        let received = fetch.arriving.received
-        guard left > 0, received < content.contentLength ?? .max else { return false }
-        left -= 1
-        fruitless = received == former ? fruitless + 1 : 0
+    func begin(isUnsent: Bool = false, least: Int64 = 0) -> Bool {
+        let (received, now) = (fetch.arriving.received, fetch.context.now)
+        guard received < content.contentLength ?? .max, least <= Self.longestWait else { return false }
+        if received == former { fruitless += 1 } else { (fruitless, stalledAt) = (0, now) }
         former = received
+        if isUnsent, fruitless > 0 {
+            let patience = fetch.request.route.origin.settings.noProgressTimeout.nanoseconds
+            guard now - stalledAt < patience else { return false }
+        } else {
+            guard left > 0, fruitless == 0 || fetch.context.pool(for: fetch.request).takeRepeat() else { return false }
+            left -= 1
+        }
         if fetch.state == .streaming { fetch.enter(.resuming) }
         guard fruitless > 0 else {
             ask()
             return true
         }
         let wait = fruitless > 6 ? Self.longestWait : min(Self.longestWait, Self.firstWait << Int64(fruitless - 1))
-        fetch.context.loop.schedule(after: wait) { [weak self] in self?.ask() }
+        fetch.context.loop.schedule(after: max(wait, least)) { [weak self] in self?.ask() }
         return true
     }
 
@@ -92,13 +106,15 @@ final class Resumption: ExchangeHandler {
         fetch.progress.last = fetch.context.now
         let (request, received, status) = (fetch.request, fetch.arriving.received, head.head.status)
         if request.route.origin.settings.retry.statuses.contains(status.code) {
+            let least = head.fields.retryAfter(at: fetch.context.moment.wall) ?? 0
             exchange.cancel()
-            if !begin() { cut(keepsPart: true) }
+            if !begin(least: min(least, 3600) * 1_000_000_000) { cut(keepsPart: true) }
             return
         }
         guard
             let end = content.noteRest(
-                head.fields, status: status, contentLength: head.head.framing.announcedLength, after: received)
+                head.fields, status: status, contentLength: head.head.framing.announcedLength, after: received,
+                isFromSameServer: source != nil && exchange.place === source)
         else { return cut(keepsPart: false) }
         self.end = end
         request.route.upstreamMetrics.add(.resumes)
@@ -125,6 +141,8 @@ final class Resumption: ExchangeHandler {
     }
 
     func exchange(_ exchange: Exchange, failedWith error: UpstreamError) {
+        // An origin that hangs holds up the readers for one more time limit, not for as many as there may be requests.
+        if error.originFailure == .timeout, !error.isBeforeRequest, fetch.arriving.received == former { left = 0 }
         fetch.exchange(exchange, failedWith: error)
     }
 

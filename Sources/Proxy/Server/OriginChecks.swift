@@ -35,8 +35,16 @@ final class OriginChecks {
         for (origin, checks) in former where !current.contains(where: { $0.origin === origin }) { checks.stop() }
     }
 
-    /// Checks nothing any more.
-    func stop() { change(to: []) }
+    /// Checks nothing any more. What the checks found does not count while this program drains: they would not find
+    /// that a server is back.
+    func stop() {
+        let stopped = current
+        current = []
+        for (origin, checks) in stopped {
+            checks.stop()
+            origin.group.forgetChecks(at: loop.now)
+        }
+    }
 
     private func begin(_ health: HealthSettings, of origin: Origin) -> HealthChecks {
         let resolver = resolver ?? Resolver(on: loop)

@@ -183,6 +183,26 @@ import Testing
         #expect(try proxy.exited() == .code(0))
     }
 
+    @Test func `a program that drains uses a server that its last checks found down`() throws {
+        let origin = try ScriptedOrigin()
+        defer { origin.stop() }
+        origin.on("/up") { _ in [.answer(500)] }
+        origin.on("/x") { _ in [.answer(200, body: "x")] }
+        let proxy = try Program.serve(
+            file: Setting.file(
+                [.workers(2), Self.health("/up", every: Self.interval, "failures: 1")], upstream: origin.url),
+            isLinked: true)
+        defer { proxy.stop() }
+        try eventually("it is down") { try proxy.get("/x").status == 503 }
+        let kept = try proxy.connect()
+        try kept.send(proxy.request("GET", "/x"))
+        #expect(try kept.answer().status == 503)
+        try proxy.upgrade()
+        try kept.send(proxy.request("GET", "/x"))
+        #expect(try kept.answer().text == "x")
+        #expect(try proxy.exited() == .code(0))
+    }
+
     @Test func `a reload that keeps the upstream keeps its checks, and one that changes or removes them ends them`()
         throws
     {

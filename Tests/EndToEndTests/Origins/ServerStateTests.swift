@@ -100,13 +100,13 @@ import Testing
             let gate = Gate()
             first.on("*") { _ in [.answer(503, "Cache-Control: no-store")] }
             second.on("*") { _ in [.gate(gate), .answer(200, "Cache-Control: no-store")] }
-            let crowds = (0..<16).map { proxy.crowd(1, get: "/\($0)") }
-            // Three retries at a time are always allowed. Each loop gives both servers their turns.
+            let crowds = (0..<100).map { proxy.crowd(1, get: "/\($0)") }
+            // 30 retries in ten seconds are always allowed. Each loop gives both servers their turns.
             try eventually("some are refused") { try metric("retries_refused_total{upstream=\"origin\"}", proxy) >= 1 }
-            try eventually("their requests have the first answer, and three are sent again") {
+            try eventually("their requests have the first answer, and 30 are sent again") {
                 let refused = try metric("retries_refused_total", proxy)
-                return try proxy.metric(.retries) == 3 && Double(crowds.count { $0.pending == 0 }) == refused
-                    && first.total == Int(refused) + 3
+                return try proxy.metric(.retries) == 30 && Double(crowds.count { $0.pending == 0 }) == refused
+                    && first.total == Int(refused) + 30
             }
             gate.open()
             let statuses = crowds.flatMap { $0.finished().map(\.status) }

@@ -11,10 +11,9 @@ import Testing
     }
 
     static let troubles: [[Step]] = [
-        [.answer(503, "Retry-After: 1", body: "busy")], [.answer(502)], [.answer(504)], [.close], [.reset], [.silence],
+        [.answer(503, "Retry-After: 1", body: "busy")], [.answer(502)], [.answer(504)], [.close], [.reset],
         // It breaks off once more, without a byte.
         [BreakingFile.head(of: 300_000..<900_000, length, file.fields), .close],
-        [BreakingFile.head(of: 300_000..<900_000, length, file.fields), .silence],
     ]
 
     @Test(arguments: troubles) func `an origin in trouble is asked again`(steps: [Step]) throws {
@@ -29,7 +28,19 @@ import Testing
         }
     }
 
-    @Test(arguments: [[Step.answer(503)], [Step.close], [Step.silence]])
+    @Test(arguments: [[Step.silence], [BreakingFile.head(of: 300_000..<900_000, length, file.fields), .silence]])
+    func `an origin that hangs is asked once, since its readers wait`(steps: [Step]) throws {
+        try scenario(.workers(2), .firstByteTimeout(.milliseconds(500)), .noProgressTimeout(.milliseconds(500))) {
+            origin, proxy in
+            origin.on("/x", Self.troubled(steps, upTo: 100))
+            let answers = proxy.crowd(5, get: "/x").finished()
+            #expect(answers.allSatisfy { !$0.isClean && $0.body.length == 300_000 && $0.body.isIntact })
+            #expect(origin.count("/x") == 2)
+            #expect(answers.map(\.took).max()! < .milliseconds(500) + aStall)
+        }
+    }
+
+    @Test(arguments: [[Step.answer(503)], [Step.close]])
     func `an origin that stays in trouble is asked five times`(steps: [Step]) throws {
         try scenario(.workers(2), .firstByteTimeout(.milliseconds(200))) { origin, proxy in
             origin.on("/x", Self.troubled(steps, upTo: 100))
