@@ -4,7 +4,7 @@ package import Libevent
 package enum DrainTarget: Sendable, Hashable {
     case server(UpstreamServer.Location)
     /// An address of a server's name.
-    case address(SocketAddress, of: UpstreamServer.Location)
+    case address(SocketAddress)
 
     /// Whether requests to the place are concerned.
     package func includes(_ place: Place) -> Bool { includes(place.server, place.addresses) }
@@ -12,7 +12,7 @@ package enum DrainTarget: Sendable, Hashable {
     func includes(_ server: UpstreamServer, _ addresses: [SocketAddress]) -> Bool {
         switch self {
         case .server(let location): server.location == location
-        case .address(let address, let location): server.location == location && addresses.contains(address)
+        case .address(let address): addresses.contains(address)
         }
     }
 }

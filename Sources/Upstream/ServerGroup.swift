@@ -29,22 +29,27 @@ package final class ServerGroup: Sendable {
         var drained: Set<DrainTarget> = []
 
         /// Puts a server back with all its addresses, also those that its name does not have now; or one address, which
-        /// leaves the others drained that the name has now.
+        /// leaves the others drained that the server's name has now.
         mutating func undrain(_ target: DrainTarget) {
+            drained.remove(target)
             switch target {
             case .server(let location):
-                drained = drained.filter { drained in
-                    switch drained {
-                    case .server(let other), .address(_, let other): other != location
+                let ofOthers = entries.filter { $0.place.server.location != location }.flatMap(\.place.addresses)
+                drained = drained.filter { other in
+                    guard case .address(let address) = other else { return true }
+                    return ofOthers.contains(address)
+                }
+            case .address:
+                let places = entries.map(\.place)
+                for place in places where target.includes(place) {
+                    guard drained.remove(.server(place.server.location)) != nil else { continue }
+                    for other in places where other.server.location == place.server.location {
+                        for address in other.addresses { drained.insert(.address(address)) }
                     }
                 }
-            case .address(_, let location):
-                if drained.remove(.server(location)) != nil {
-                    for entry in entries where entry.place.server.location == location {
-                        for address in entry.place.addresses { drained.insert(.address(address, of: location)) }
-                    }
+                for place in places where target.includes(place) {
+                    for address in place.addresses { drained.remove(.address(address)) }
                 }
-                drained.remove(target)
             }
         }
     }
@@ -91,7 +96,8 @@ package final class ServerGroup: Sendable {
             let servers = Set(settings.servers.map(\.location))
             list.drained = old.drained.filter { target in
                 switch target {
-                case .server(let location), .address(_, let location): servers.contains(location)
+                case .server(let location): servers.contains(location)
+                case .address: true
                 }
             }
             for (index, server) in settings.servers.enumerated() {
@@ -289,6 +295,11 @@ package final class ServerGroup: Sendable {
     /// Called when no check follows, as after a reload: the outcomes of the last checks do not count any more.
     package func forgetChecks(at now: Int64) {
         for entry in entries { entry.place.change(at: now) { $0.forgetChecks(at: now) } }
+    }
+
+    /// The same, if no place is in use.
+    package func forgetChecksIfNoneIsLeft(at now: Int64) {
+        if !entries.contains(where: \.place.isInUse) { forgetChecks(at: now) }
     }
 
     /// Lets a server, or an address, have no new requests, or have requests again. Places that are not known yet are

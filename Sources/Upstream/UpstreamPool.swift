@@ -297,9 +297,6 @@ package final class UpstreamPool {
         return false
     }
 
-    /// Takes a retry out of the budget for a request that may go to the same place again.
-    package func takeRepeat() -> Bool { group.budget.take(at: loop.now) }
-
     /// Whether a response with this status counts as a failure.
     func isFailure(_ status: UInt16) -> Bool { settings.retry.statuses.contains(status) }
 

@@ -255,7 +255,7 @@ struct ServerGroupTests {
         let name = UpstreamServer(host: "app.example")
         let group = Self.group(1) { $0.servers = [name, UpstreamServer(host: "192.0.2.9")] }
         group.change(addressesOf: 0, to: Array(Self.addresses[0..<2]))
-        #expect(group.drain(.address(Self.addresses[0], of: name.location), true, at: 0))
+        #expect(group.drain(.address(Self.addresses[0]), true, at: 0))
         #expect(Self.inUse(group) == [false, true, true])
         group.change(addressesOf: 0, to: [Self.addresses[1]])
         _ = group.drain(.server(name.location), false, at: 1)
@@ -263,12 +263,35 @@ struct ServerGroupTests {
         #expect(Self.inUse(group) == [true, true, true])
     }
 
+    @Test func `an address that two names share is drained at both`() {
+        let names = [UpstreamServer(host: "a.example"), UpstreamServer(host: "b.example")]
+        let group = Self.group(1) { $0.servers = names }
+        for server in 0..<2 { group.change(addressesOf: server, to: Array(Self.addresses[0..<2])) }
+        #expect(group.drain(.address(Self.addresses[0]), true, at: 0))
+        #expect(Self.inUse(group).count { !$0 } == 2)
+        #expect(group.drain(.address(Self.addresses[0]), false, at: 1))
+        #expect(Self.inUse(group) == [true, true, true, true])
+    }
+
+    @Test func `a program that drains believes the last checks as long as a server is in use`() {
+        let group = Self.group(2) {
+            $0.health = HealthSettings(path: "/up")
+            $0.health?.failures = 1
+        }
+        _ = group.checked(group.entries[0].place, .failure("500"), at: 1)
+        group.forgetChecksIfNoneIsLeft(at: 2)
+        #expect(Self.inUse(group) == [false, true])
+        _ = group.checked(group.entries[1].place, .failure("500"), at: 3)
+        group.forgetChecksIfNoneIsLeft(at: 4)
+        #expect(Self.inUse(group) == [true, true])
+    }
+
     @Test func `of a drained server, an address that has requests again leaves only the others drained`() {
         let name = UpstreamServer(host: "app.example")
         let group = Self.group(1) { $0.servers = [name, UpstreamServer(host: "192.0.2.9")] }
         group.change(addressesOf: 0, to: Array(Self.addresses[0..<2]))
         #expect(group.drain(.server(name.location), true, at: 0))
-        #expect(group.drain(.address(Self.addresses[1], of: name.location), false, at: 1))
+        #expect(group.drain(.address(Self.addresses[1]), false, at: 1))
         #expect(
             group.entries.map { $0.place.addresses.contains(Self.addresses[1]) }.firstIndex(of: true).map {
                 Self.inUse(group)[$0]

@@ -19,8 +19,7 @@ import Upstream
 /// ```
 ///
 /// Each request that may have reached a server counts: a response whose rest was requested `resume` times is cut when it
-/// breaks off once more. A request that brought no byte is made again only within the budget of retries. While no server
-/// takes a connection, `no-progress-timeout` is the limit.
+/// breaks off once more. While no server takes a connection, `no-progress-timeout` is the limit.
 final class Resumption: ExchangeHandler {
     /// The wait after the first request that brought no byte, in nanoseconds. It doubles with each further one.
     private static let firstWait: Int64 = 100_000_000
@@ -72,7 +71,7 @@ final class Resumption: ExchangeHandler {
             let patience = fetch.request.route.origin.settings.noProgressTimeout.nanoseconds
             guard now - stalledAt < patience else { return false }
         } else {
-            guard left > 0, fruitless == 0 || fetch.context.pool(for: fetch.request).takeRepeat() else { return false }
+            guard left > 0 else { return false }
             left -= 1
         }
         if fetch.state == .streaming { fetch.enter(.resuming) }

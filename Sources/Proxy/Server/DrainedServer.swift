@@ -41,16 +41,13 @@ struct DrainedServer {
             throw Unknown("there is no such upstream; there are: ", origins.map(\.settings.name))
         }
         let servers = origin.settings.servers
-        let places = origin.group.states(at: now).map(\.place)
-        let addresses = places.flatMap(\.addresses)
+        let addresses = origin.group.states(at: now).flatMap(\.place.addresses)
         self.origin = origin
         if let server = servers.first(where: { $0.isNamed(request.server) }) {
             target = .server(server.location)
             name = "upstream \(request.upstream): server \(server)"
-        } else if let place = places.first(where: { $0.addresses.contains { "\($0)" == request.server } }),
-            let address = place.addresses.first(where: { "\($0)" == request.server })
-        {
-            target = .address(address, of: place.server.location)
+        } else if let address = addresses.first(where: { "\($0)" == request.server }) {
+            target = .address(address)
             name = "upstream \(request.upstream): address \(address)"
         } else {
             throw Unknown(

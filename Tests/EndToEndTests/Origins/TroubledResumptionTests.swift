@@ -59,6 +59,14 @@ import Testing
         }
     }
 
+    @Test func `many bodies that break off at once all go on, although the origin is in trouble for a moment`() throws {
+        try scenario(.workers(2)) { origin, proxy in
+            for page in 0..<40 { origin.on("/\(page)", Self.troubled([.answer(503)], upTo: 3)) }
+            let crowds = (0..<40).map { proxy.crowd(1, get: "/\($0)") }
+            #expect(crowds.allSatisfy { $0.finished().allSatisfy { $0.isWhole(Self.length) } })
+        }
+    }
+
     @Test func `an origin that is down for a moment is asked once it is back`() throws {
         try scenario(.workers(1)) { origin, proxy in
             let gate = Gate()
