@@ -13,7 +13,7 @@ import Upstream
 
 /// One question to the admin listener. The proxy's control loop is another one than the listener's, and runs only when a
 /// test says so: until then a purge does not end.
-@Suite(.timeLimit(.minutes(1))) final class AdminConnectionTests {
+@Suite(.timeLimit(.minutes(10))) final class AdminConnectionTests {
     private let loop: EventLoop
     private let control: EventLoop
     private let server: AdminServer

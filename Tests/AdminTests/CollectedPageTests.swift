@@ -12,7 +12,7 @@ import Upstream
 @testable import Admin
 
 /// Pages that all workers have a share of.
-@Suite(.timeLimit(.minutes(1))) struct CollectedPageTests {
+@Suite(.timeLimit(.minutes(10))) struct CollectedPageTests {
     /// Makes `requests` for a page, one after another without a turn of the loop in between, once the workers run; and
     /// one more when all are answered.
     private static func answers(_ requests: Int, _ path: String) throws -> (same: [AdminPage], later: AdminPage?) {

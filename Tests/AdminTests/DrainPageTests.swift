@@ -12,7 +12,7 @@ import Upstream
 @testable import Admin
 
 /// `/drain` and `/undrain` of a proxy whose workers do not run.
-@Suite(.timeLimit(.minutes(1))) struct DrainPageTests {
+@Suite(.timeLimit(.minutes(10))) struct DrainPageTests {
     private static func answer(
         to content: String, _ path: String = "/drain", servers: [UpstreamServer], whileUpgrading: Bool = false
     ) throws -> (status: Int, text: String) {

@@ -55,7 +55,7 @@ struct GrowingTests {
         #expect(try await read(all) == [0, 1, 2])
     }
 
-    @Test(.timeLimit(.minutes(1)))
+    @Test(.timeLimit(.minutes(10)))
     func `the work goes on for a reader that joins from now when the faster one has left`() async throws {
         let growing = Growing<Int>(keeping: 2)
         growing.append(0)

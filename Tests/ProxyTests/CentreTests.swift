@@ -13,7 +13,7 @@ import Testing
 @testable import Proxy
 
 /// Invariants of the requests, groups and fetches of one loop, whatever comes in which order.
-@Suite(.timeLimit(.minutes(2))) struct CentreTests {
+@Suite(.timeLimit(.minutes(10))) struct CentreTests {
     @Test func `a body that found some memory a moment ago does not bar heads`() {
         let line = MemoryLine()
         let body = MemoryWait(for: .body, since: 0, in: line) {}

@@ -11,7 +11,7 @@ import Testing
 
 /// A response reaches its client byte for byte, wherever the kernel stops taking it; and where its body breaks off, no
 /// clean end is sent.
-@Suite(.timeLimit(.minutes(1))) struct DeliveryTests {
+@Suite(.timeLimit(.minutes(10))) struct DeliveryTests {
     // MARK: What is delivered
 
     private static let budget = MemoryBudget(limit: 16 << 20)

@@ -8,7 +8,7 @@ import Testing
 @testable import Proxy
 
 /// What becomes of connections without a request under way when the program ends.
-@Suite(.timeLimit(.minutes(1))) final class DrainTests {
+@Suite(.timeLimit(.minutes(10))) final class DrainTests {
     private let proxy: TestProxy
     private let address: SocketAddress
     private let client: TestSocket

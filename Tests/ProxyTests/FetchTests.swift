@@ -6,7 +6,7 @@ import Testing
 
 @testable import Proxy
 
-@Suite(.timeLimit(.minutes(1))) struct FetchTests {
+@Suite(.timeLimit(.minutes(10))) struct FetchTests {
     @Test func `an origin that keeps sending is not overtaken, however short the time is`() throws {
         let proxy = try TestProxy { $0.coalescing.overtakeAfter = .milliseconds(10) }
         let client = try proxy.ask()

@@ -10,7 +10,7 @@ import Testing
 
 /// Random rules on random messages: the request that the origin gets, the head that is stored, and the head that clients
 /// get are those of a model of a few lines.
-@Suite(.timeLimit(.minutes(2))) struct FieldRuleModelTests {
+@Suite(.timeLimit(.minutes(10))) struct FieldRuleModelTests {
     typealias Fields = [(name: String, value: String)]
 
     /// The model: one map after another, and in each `remove`, `set`, `add`.

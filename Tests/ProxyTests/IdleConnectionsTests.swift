@@ -7,7 +7,7 @@ import Testing
 @testable import Proxy
 
 /// Which connections make room for others, and how often they are looked for.
-@Suite(.timeLimit(.minutes(1))) final class IdleConnectionsTests {
+@Suite(.timeLimit(.minutes(10))) final class IdleConnectionsTests {
     private let proxy: TestProxy
     private var listener: Listener?
     /// In the order in which they came.

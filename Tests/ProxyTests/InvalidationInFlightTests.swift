@@ -10,7 +10,7 @@ import Testing
 @testable import Proxy
 
 /// Responses that were requested before an invalidation of their URL (`SharedState.invalidate`).
-@Suite(.timeLimit(.minutes(1))) struct InvalidationInFlightTests {
+@Suite(.timeLimit(.minutes(10))) struct InvalidationInFlightTests {
     /// Kinds of fetches.
     enum Fetched: Sendable, CaseIterable { case shared, alone, part }
     enum Invalidated: Sendable, CaseIterable { case url, matchingKeys, ownOnly, others }

@@ -14,7 +14,7 @@ import Upstream
 @testable import Proxy
 
 /// Purges that need a walk of the store.
-@Suite(.timeLimit(.minutes(1))) struct PurgesTests {
+@Suite(.timeLimit(.minutes(10))) struct PurgesTests {
     /// - Parameter turn: how long a walk works until it rests; by default it never does.
     private static func server(on loop: EventLoop, turn: Duration = .seconds(3600)) -> ProxyServer {
         var settings = ProxySettings()

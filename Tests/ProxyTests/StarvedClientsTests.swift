@@ -6,7 +6,7 @@ import Testing
 @testable import Proxy
 
 /// Who has sent all there is of a body gets a turn when there is more: nobody is forgotten, and nobody else is served.
-@Suite(.timeLimit(.minutes(1))) struct StarvedClientsTests {
+@Suite(.timeLimit(.minutes(10))) struct StarvedClientsTests {
     private final class Client: TurnTaker {
         private(set) var turns = 0
         func turnCame() { turns += 1 }

@@ -5,7 +5,7 @@ import Testing
 @testable import Proxy
 
 /// What becomes of one request: it is answered from what is stored, leads a fetch, joins one, or meets a bound.
-@Suite(.timeLimit(.minutes(1))) struct TransactionTests {
+@Suite(.timeLimit(.minutes(10))) struct TransactionTests {
     @Test func `a miss gets the fetched response, and the next request gets the stored one`() throws {
         let proxy = try TestProxy()
         let first = try proxy.ask()

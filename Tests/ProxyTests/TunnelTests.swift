@@ -8,7 +8,7 @@ import Testing
 @testable import Proxy
 
 /// A tunnel reads a side only while what waits for the other leaves room.
-@Suite(.timeLimit(.minutes(1))) struct TunnelTests {
+@Suite(.timeLimit(.minutes(10))) struct TunnelTests {
     /// One end of the tunnel, outside: counts what comes, while it reads.
     private final class End {
         let socket: TestSocket

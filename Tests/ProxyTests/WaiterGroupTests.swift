@@ -7,7 +7,7 @@ import Testing
 @testable import Proxy
 
 /// The requests of a loop that wait for the same fetch are one waiter there, and each is served, told or let go by itself.
-@Suite(.timeLimit(.minutes(1))) struct WaiterGroupTests {
+@Suite(.timeLimit(.minutes(10))) struct WaiterGroupTests {
     /// One that leads, one that joins by the table, and `members` who follow them.
     private func crowd(of members: Int, at proxy: TestProxy) throws -> [TestClient] {
         let others = try proxy.ask(times: 2)

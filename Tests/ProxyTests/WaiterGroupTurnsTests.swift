@@ -6,7 +6,7 @@ import Testing
 @testable import Proxy
 
 /// What concerns thousands who wait for the same is done for a few of them in each iteration of the loop.
-@Suite(.timeLimit(.minutes(1))) struct WaiterGroupTurnsTests {
+@Suite(.timeLimit(.minutes(10))) struct WaiterGroupTurnsTests {
     private func interim(_ name: String) -> String { "HTTP/1.1 103 Early Hints\r\nLink: </\(name).css>\r\n\r\n" }
 
     /// One that leads, one that joins by the table, and some turns of those who follow them.

@@ -51,7 +51,7 @@ import Testing
     }
 
     /// A million with `COALESCED_TEST_ROUNDS=5`.
-    @Test(.timeLimit(.minutes(2)))
+    @Test(.timeLimit(.minutes(10)))
     func `many clients are limited exactly, in 32 MiB`() {
         let (limiter, hash) = (RateLimiter(), KeyedHash(k0: 1, k1: 2))
         let bucket = TokenBucket(RequestRate(2, per: .hour), burst: 2)

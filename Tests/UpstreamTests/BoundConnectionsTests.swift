@@ -6,7 +6,7 @@ import Testing
 @testable import Upstream
 
 /// Connections that are one client connection's own.
-@Suite(.timeLimit(.minutes(1))) struct BoundConnectionsTests {
+@Suite(.timeLimit(.minutes(10))) struct BoundConnectionsTests {
     private static let answer: [ScriptedServer.Step] = [
         .request(), .send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
     ]

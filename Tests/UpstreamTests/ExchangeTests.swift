@@ -8,7 +8,7 @@ import Testing
 @testable import Upstream
 
 /// One request and its response, with servers that follow a script.
-@Suite(.timeLimit(.minutes(1))) struct ExchangeTests {
+@Suite(.timeLimit(.minutes(10))) struct ExchangeTests {
     private static let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
     private static let answer: [ScriptedServer.Step] = [.request(), .send(ok)]
     private let answered = ["head 200", "body ok", "end"]

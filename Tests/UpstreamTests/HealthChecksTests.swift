@@ -10,7 +10,7 @@ import Testing
 @testable import Upstream
 
 /// The checks of the places of an origin, over real connections on the test's own loop.
-@Suite(.timeLimit(.minutes(1))) struct HealthChecksTests {
+@Suite(.timeLimit(.minutes(10))) struct HealthChecksTests {
     private static let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
     private static let broken = "HTTP/1.1 500 No\r\nContent-Length: 0\r\n\r\n"
 

@@ -6,7 +6,7 @@ import Testing
 
 @testable import Upstream
 
-@Suite(.timeLimit(.minutes(1))) struct NameResolutionTests {
+@Suite(.timeLimit(.minutes(10))) struct NameResolutionTests {
     private let server = UpstreamServer(host: "origin.test", port: 80)
     private let minute: Int64 = 60_000_000_000
 

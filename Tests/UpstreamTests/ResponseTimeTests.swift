@@ -7,7 +7,7 @@ import Testing
 @testable import Upstream
 
 /// What is counted and measured of an origin's responses.
-@Suite(.timeLimit(.minutes(1))) struct ResponseTimeTests {
+@Suite(.timeLimit(.minutes(10))) struct ResponseTimeTests {
     private static let answer = ScriptedServer.Step.send("HTTP/1.1 404 Not Found\r\nContent-Length: 2\r\n\r\nok")
     private let answered = ["head 404", "body ok", "end"]
 

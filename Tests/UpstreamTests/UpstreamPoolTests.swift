@@ -6,7 +6,7 @@ import Testing
 @testable import Upstream
 
 /// Which connections are kept, and for how long.
-@Suite(.timeLimit(.minutes(1))) struct UpstreamPoolTests {
+@Suite(.timeLimit(.minutes(10))) struct UpstreamPoolTests {
     private static let answer: [ScriptedServer.Step] = [
         .request(), .send("HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"),
     ]

@@ -4,7 +4,7 @@ import LoopTesting
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct LoopBoundTests {
+@Suite(.timeLimit(.minutes(10))) struct LoopBoundTests {
     /// Not `Sendable`, and tells on which loop it went.
     final class Resident {
         let home: LoopHandle

@@ -3,7 +3,7 @@ import LoopTesting
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct OnceLaterTests {
+@Suite(.timeLimit(.minutes(10))) struct OnceLaterTests {
     private let later = OnceLater()
     private let runs = Counter()
 

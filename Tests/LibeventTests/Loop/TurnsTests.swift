@@ -3,7 +3,7 @@ import Testing
 @testable import Libevent
 
 /// A crowd is served in turns, between which the loop does its other work.
-@Suite(.timeLimit(.minutes(1))) struct TurnsTests {
+@Suite(.timeLimit(.minutes(10))) struct TurnsTests {
     private final class Taker: TurnTaker {
         private let serve: () -> Void
         init(_ serve: @escaping () -> Void) { self.serve = serve }

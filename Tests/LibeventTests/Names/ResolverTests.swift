@@ -6,7 +6,7 @@ import NameServing
 import Synchronization
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct ResolverTests {
+@Suite(.timeLimit(.minutes(10))) struct ResolverTests {
     /// Resolves one name and gives the answer.
     private func found(
         _ host: String, family: Resolver.Family = .any, _ settings: Resolver.Settings = Resolver.Settings()

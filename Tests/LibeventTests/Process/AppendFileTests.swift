@@ -4,7 +4,7 @@ import Libevent
 import LoopTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct AppendFileTests {
+@Suite(.timeLimit(.minutes(10))) struct AppendFileTests {
     private let batch = [UInt8](repeating: 0x61, count: 256 << 10)
 
     /// A FIFO of one page, and its reading end.

@@ -3,7 +3,7 @@ import Glibc
 import Libevent
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct DescriptorTableTests {
+@Suite(.timeLimit(.minutes(10))) struct DescriptorTableTests {
     @Test func `the descriptor limit can be raised to the hard limit`() throws {
         let limit = try raiseFileDescriptorLimit()
         #expect(limit >= 256)

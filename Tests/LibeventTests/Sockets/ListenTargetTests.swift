@@ -3,7 +3,7 @@ import Testing
 
 @testable import Libevent
 
-@Suite(.timeLimit(.minutes(1))) struct ListenTargetTests {
+@Suite(.timeLimit(.minutes(10))) struct ListenTargetTests {
     private func open(
         _ addresses: [SocketAddress], forLoops count: Int, keeping former: [ListenTarget] = []
     ) throws(ListenError) -> [ListenTarget] {

@@ -3,7 +3,7 @@ import Libevent
 import LoopTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct ListenerTests {
+@Suite(.timeLimit(.minutes(10))) struct ListenerTests {
     /// Not every machine has IPv6.
     private static let places: [SocketAddress] = [
         anyPort, .ipv6(.loopback, port: 0), .unix(path: temporaryPath("accept")),

@@ -4,7 +4,7 @@ import Libevent
 import LoopTesting
 import Testing
 
-@Suite(.timeLimit(.minutes(1))) struct SocketTests {
+@Suite(.timeLimit(.minutes(10))) struct SocketTests {
     @Test func `written bytes arrive, and the end after them`() throws {
         try onLoop { loop in
             let (left, right) = socketPair(on: loop)
