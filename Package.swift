@@ -69,6 +69,7 @@ let package = Package(
         .target(name: "YAML", dependencies: ["CYAML"], swiftSettings: strict),
         .target(name: "Telemetry", dependencies: ["Bytes", "HTTPSemantics"], swiftSettings: strict),
         .target(name: "Storage", dependencies: ["Bytes", "HTTPSemantics"], swiftSettings: strict),
+        .target(name: "SharedTier", dependencies: ["Bytes", "HTTPSemantics"], swiftSettings: strict),
         .target(
             name: "Upstream",
             dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Telemetry"],
@@ -152,6 +153,9 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "StorageTests", dependencies: ["Storage", "HTTPSemantics", "Bytes", "Repeatable"],
+            swiftSettings: strict),
+        .testTarget(
+            name: "SharedTierTests", dependencies: ["SharedTier", "Bytes", "HTTPSemantics", "Repeatable"],
             swiftSettings: strict),
         .testTarget(
             name: "TelemetryTests", dependencies: ["Telemetry", "Bytes", "HTTPSemantics"], swiftSettings: strict),

@@ -1,0 +1,104 @@
+package import Bytes
+
+/// The question of one machine for one variant of a resource. One call answers it, and makes the machine the leader if
+/// nobody else is.
+package struct TierLookUp: Hashable, Sendable {
+    package let keys: TierKeys
+    /// What this machine believes the latest `Vary` to be, in the form that `finish` gets; empty: none.
+    package var vary = ByteSlice.empty
+    /// The variant under `vary` (`TierKeys.variant(of:)`).
+    package var variant = ByteSlice.empty
+    /// The token under which to lead; `nil`: this machine does not fetch.
+    package var token: ByteSlice?
+    /// A token that is known to be broken: its lease is taken over, and its record is dropped.
+    package var broken = ByteSlice.empty
+    /// The token of a record that is not fresh enough, whatever its lifetime says.
+    package var stale = ByteSlice.empty
+
+    package init(_ keys: TierKeys) { self.keys = keys }
+
+    /// - Parameter lease: in milliseconds.
+    package func command(lease: Int, inlineLength: Int = TierNumbers.inlineLength) -> TierCommand {
+        TierCommand(
+            function: "co1_look", keys: [keys.resource, keys.lease(variant)],
+            [
+                .bytes(vary), .bytes(variant), .bytes(token ?? .empty), .number(lease), .bytes(broken), .bytes(stale),
+                .number(inlineLength),
+            ])
+    }
+}
+
+/// The engine's answer to a look-up.
+package struct TierAnswer: Hashable, Sendable {
+    package enum Verdict: Hashable, Sendable {
+        /// The variant was computed from another `Vary` than this, the latest. The machine asks again.
+        case vary(ByteSlice)
+        /// `stored` is fresh.
+        case hit
+        /// Another machine fetches under this token; its lease ends in so many milliseconds.
+        case join(token: ByteSlice, left: Int64)
+        /// This machine fetches; it has the lease for so many milliseconds.
+        case lead(left: Int64)
+        /// The response is for no other request; for so many milliseconds nobody waits for it.
+        case alone(left: Int64)
+        /// There is nothing, and this machine does not fetch.
+        case miss
+    }
+
+    package let verdict: Verdict
+    /// The engine's time of the answer, in milliseconds.
+    package let now: Int64
+    /// What is stored: fresh with the verdict `hit`, otherwise stale.
+    package let stored: TierStored?
+
+    /// Reads the reply to a look-up.
+    package init(_ reply: TierValue) throws(TierReplyError) {
+        let values = try reply.list()
+        guard values.count == 4 || values.count == 5 else { throw .malformed }
+        let (word, token, left) = (try values[0].text(), try values[1].text(), try values[2].integer())
+        now = try values[3].integer()
+        stored = values.count == 5 ? try TierStored(values[4]) : nil
+        verdict =
+            switch String(word) {
+            case "vary": .vary(token)
+            case "hit": .hit
+            case "join": .join(token: token, left: left)
+            case "lead": .lead(left: left)
+            case "alone": .alone(left: left)
+            case "miss": .miss
+            default: throw .malformed
+            }
+        if verdict == .hit, stored == nil { throw .malformed }
+    }
+}
+
+/// A complete response in the engine. All times are the engine's, in milliseconds.
+package struct TierStored: Hashable, Sendable {
+    /// Names its stream.
+    package let token: ByteSlice
+    /// The length of the body in bytes.
+    package let length: Int64
+    /// When its head came, or a 304 confirmed it: the record's age is counted from here.
+    package let at: Int64
+    /// When it becomes stale, by the leader's rules.
+    package let freshUntil: Int64
+    /// When the engine drops it.
+    package let expires: Int64
+    /// The record after a 304, which replaces the one in the stream.
+    package let freshened: ByteSlice?
+    /// The whole stream of a small body; otherwise the head alone.
+    package let entries: TierValue
+
+    init(_ value: TierValue) throws(TierReplyError) {
+        let values = try value.list()
+        guard values.count == 7 else { throw .malformed }
+        token = try values[0].text()
+        length = try values[1].integer()
+        at = try values[2].integer()
+        freshUntil = try values[3].integer()
+        expires = try values[4].integer()
+        let head = try values[5].text()
+        freshened = head.isEmpty ? nil : head
+        entries = values[6]
+    }
+}

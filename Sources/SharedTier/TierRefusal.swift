@@ -1,0 +1,25 @@
+/// Why this machine does not use what it found in the engine. Others can write there; nothing in it is trusted.
+package enum TierRefusal: String, Error, Hashable, Sendable, CaseIterable {
+    /// A record of another version of the program.
+    case version
+    /// The record ends too early, has more behind its end, or is too large.
+    case form
+    /// Not the record of this key: another one with the same hash, or a foreign one.
+    case otherKey = "other-key"
+    /// Another machine answered a request with other values in the fields that `Vary` names.
+    case otherVariant = "other-variant"
+    /// The head is not one that this program reads from an origin.
+    case head
+    /// The head has a field that belongs to one connection, or `Age`.
+    case connectionField = "connection-field"
+    /// `Content-Length`, the announced length and the content do not agree.
+    case length
+    /// The stream does not begin with a head.
+    case noHead = "no-head"
+    /// Content is missing.
+    case gap
+    /// The stream has an entry that no leader writes.
+    case unknownEntry = "unknown-entry"
+    /// `secret-file` is set, and another secret, or none, sealed this.
+    case seal
+}
