@@ -39,7 +39,6 @@ import Testing
                 }
             }
             try connection.send("FLUSHALL")
-            _ = try connection.send(TierCommand.load)
         }
         // The schedules try what they promise to try.
         #expect(hits > seeds.count / 4)
