@@ -178,9 +178,13 @@ package enum TierFunctions {
           return 1
         end
 
-        -- Begins the log of purges, if there is none. A cursor from before its first entry may have missed purges.
+        -- Begins the log of purges, if there is none. A cursor from before its first entry may have missed purges: no log
+        -- begins with the id of an earlier one, even if that was lost in this millisecond.
         local function open(log)
-          if redis.call('EXISTS', log) == 0 then redis.call('XADD', log, '*', 'o', '') end
+          if redis.call('EXISTS', log) == 1 then return end
+          local time = redis.call('TIME')
+          local id = digits(time[1] * 1000 + math.floor(time[2] / 1000)) .. '-' .. digits(time[2] % 1000 * 1000000)
+          redis.call('XADD', log, id, 'o', '')
         end
 
         -- keys: log. args: kind, value, soft ('1' or '0'), the most entries

@@ -81,8 +81,8 @@ import Testing
         let resource = try Resource(engine)
         try resource.store("a")
         let holder = try machine(engine, resource)
-        _ = try holder.send(resource.question(nil).command(lease: 60_000))
-        holder.forgetChanges()
+        // Redis 7.0 tracks the keys that a call of a function names, and not the stream, which the function finds.
+        _ = try holder.send(TierReader(ByteSlice("a")).command(resource.keys))
         try resource.connection.send("CONFIG", "SET", "maxmemory-policy", "allkeys-lfu")
         try resource.connection.send("CONFIG", "SET", "maxmemory", "1")
         #expect(try holder.hears(of: resource.stream("a")))

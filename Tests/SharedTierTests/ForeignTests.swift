@@ -50,13 +50,19 @@ import Testing
         #expect(try Resource(which).ask("a").verdict == .lead(left: 60_000))
     }
 
-    @Test func `entries that somebody put into a stream do not become a record`() throws {
+    @Test func `entries that somebody put into a stream are refused, and their record is dropped`() throws {
         let resource = try Resource()
         var lead = try resource.leader("a")
         _ = try resource.outcome(lead.head(ByteSlice("head")))
         try resource.connection.send("XADD", resource.stream("a"), "3-0", "d", "evil")
+        // As a leader that waits for no reply.
         _ = try? resource.write("hello", &lead)
-        #expect(try resource.outcome(lead.finish(.hour)) == .streamLost)
+        #expect(try resource.outcome(lead.finish(.hour)) == .done)
+        let stored = try #require(try resource.ask("b").stored)
+        #expect(try stored.pieces().state == .refused(.gap))
+        var question = resource.question("b")
+        question.broken = stored.token
+        #expect(try resource.ask(question).verdict == .lead(left: 60_000))
     }
 
     @Test(arguments: [

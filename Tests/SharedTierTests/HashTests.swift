@@ -55,10 +55,10 @@ import Testing
 
     @Test func `the names of a key are the same for every version of the program`() {
         let keys = TierKeys(prefix: ByteSlice("co"), primary: ByteSlice("http example.com /").span)
-        #expect(String(keys.resource) == "co:{NAME}:m")
-        #expect(String(keys.lease(.empty)) == "co:{NAME}:l:")
-        #expect(String(keys.lease(ByteSlice("v"))) == "co:{NAME}:l:v")
-        #expect(String(keys.stream(ByteSlice("t.1"))) == "co:{NAME}:b:t.1")
+        #expect(String(keys.resource) == "co:{4YS8mR-ZEhR86CUnwQknBw}:m")
+        #expect(String(keys.lease(.empty)) == "co:{4YS8mR-ZEhR86CUnwQknBw}:l:")
+        #expect(String(keys.lease(ByteSlice("v"))) == "co:{4YS8mR-ZEhR86CUnwQknBw}:l:v")
+        #expect(String(keys.stream(ByteSlice("t.1"))) == "co:{4YS8mR-ZEhR86CUnwQknBw}:b:t.1")
         #expect(String(TierKeys.purges(prefix: ByteSlice("co"))) == "co:purge")
         let variants = ["", "x", "y"].map { TierKeys.variant(of: ByteSlice($0).span) }
         #expect(variants.map(\.count) == [0, 22, 22])
