@@ -27,11 +27,18 @@ package enum Configuration {
         var (wrong, unknown) = variables.apply(to: &settings)
         settings = settings.overridden(by: flags)
         let places = document.root?.places ?? [:]
-        for (key, message) in settings.read(files) {
+        for (key, message) in settings.read(files) + settings.sharedTimesMistakes {
             if let name = variables.name(forKey: key) {
                 wrong.append(Mistake(path: name, position: nil, message: message))
             } else {
                 reader.note(places[key]?.value ?? Position(line: 1, column: 1), message)
+            }
+        }
+        for (key, message) in settings.openSecrets(files) {
+            if let name = variables.name(forKey: key) {
+                unknown.append(Mistake(path: name, position: nil, message: message))
+            } else {
+                reader.warn(places[key]?.value ?? Position(line: 1, column: 1), message)
             }
         }
         reader.checkUpstreams(of: settings, in: document.root)
@@ -40,6 +47,7 @@ package enum Configuration {
         reader.checkLifetimes(of: settings, in: document.root)
         reader.checkStrippedCookies(of: settings, in: document.root)
         reader.checkUse(of: settings, in: document.root)
+        SharedTierKeys.checkUse(of: settings, in: document.root, &reader)
         UpstreamAdvice.give(on: settings.upstreams, in: document.root, &reader)
         reader.checkListeners(of: settings, in: document.root)
         reader.checkServers(of: settings, in: document.root)
@@ -70,10 +78,13 @@ package enum Configuration {
     ) -> Result<Settings, Mistakes> {
         var settings = Settings.withoutFile
         var (wrong, unknown) = variables.apply(to: &settings)
-        wrong += settings.read(files).map {
+        wrong += (settings.read(files) + settings.sharedTimesMistakes).map {
             Mistake(path: variables.name(forKey: $0.key) ?? $0.key, position: nil, message: $0.message)
         }
         guard wrong.isEmpty else { return .failure(Mistakes(all: wrong)) }
+        unknown += settings.openSecrets(files).map {
+            Mistake(path: variables.name(forKey: $0.key) ?? $0.key, position: nil, message: $0.message)
+        }
         settings = settings.overridden(by: flags)
         settings.warnings = unknown + settings.unboundHosts(in: variables)
         return .success(settings)

@@ -10,6 +10,8 @@ package struct Files: Sendable {
 
     /// The bytes of the file at a path, or why they cannot be had.
     package let contents: @Sendable (String) -> Result<[UInt8], Failure>
+    /// Whether all users of this machine may read the file at a path.
+    package let isReadableByAll: @Sendable (String) -> Bool
 
     /// The reason why a file cannot be read, and the remedy.
     package struct Failure: Error {
@@ -20,7 +22,13 @@ package struct Files: Sendable {
         package init(_ reason: String, remedy: String) { (self.reason, self.remedy) = (reason, remedy) }
     }
 
-    package init(_ contents: @escaping @Sendable (String) -> Result<[UInt8], Failure>) { self.contents = contents }
+    package init(
+        isReadableByAll: @escaping @Sendable (String) -> Bool = { _ in false },
+        _ contents: @escaping @Sendable (String) -> Result<[UInt8], Failure>
+    ) {
+        self.contents = contents
+        self.isReadableByAll = isReadableByAll
+    }
 }
 
 extension ScalarSyntax where Value == NamedFile {
@@ -43,6 +51,7 @@ extension Settings {
         guard let files else { return [] }
         var mistakes: [(key: String, message: String)] = []
         if let mistake = readToken(files) { mistakes.append(("admin.token-file", mistake)) }
+        if let mistake = readSecret(files) { mistakes.append((SharedTierKeys.secretFile, mistake)) }
         return mistakes + readPages(files)
     }
 
@@ -54,6 +63,17 @@ extension Settings {
             ?? AdminToken.mistake(in: token.content).map { "`token-file: \(Spelling.shown(token.path))`: \($0)" }
         admin.tokenFile = token
         return mistake
+    }
+
+    /// - Returns: the mistake in the file with the secret of the shared tier, if one is named.
+    private mutating func readSecret(_ files: Files) -> String? {
+        guard var file = proxy.shared.secretFile else { return nil }
+        if let mistake = files.read(&file, called: "secret-file") { return mistake }
+        proxy.shared.secretFile = file
+        let (count, fewest) = (proxy.shared.secret?.count ?? 0, SharedTierSettings.fewestSecretBytes)
+        guard count < fewest else { return nil }
+        return
+            "`secret-file: \(Spelling.shown(file.path))`: the secret in it has \(count) bytes; give it \(fewest) or more, as `openssl rand -hex 32` does"
     }
 
     /// Reads the files that routes send. Many routes may name the same file, which is then read once.

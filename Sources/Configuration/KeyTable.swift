@@ -93,6 +93,7 @@ enum KeyTable {
         Key("caching", "What is stored, and for how long if the response does not say.", caching),
         Key("purge", "How stored responses are purged.", purge),
         Key("storage", isReadAtStart: true, "Size of the in-memory cache.", storage),
+        Key("shared", isReadAtStart: true, SharedTierKeys.doc, SharedTierKeys.all),
         Key(
             "upstreams", \.upstreams,
             .groups(

@@ -1,6 +1,6 @@
 import Admin
 package import Libevent
-import Routing
+package import Routing
 import Storage
 package import Telemetry
 package import Upstream
@@ -11,6 +11,8 @@ package struct Overrides: Sendable, Equatable {
     package var listeners: [SocketAddress] = []
     /// The servers that replace those of the first upstream, which keeps its name and limits.
     package var servers: [UpstreamServer] = []
+    /// The engine of the shared tier, or nodes of it, in place of those of the file.
+    package var engines: [RedisLocation] = []
     package var admin: AdminTarget?
     package var workers: Int?
     /// Bytes.
@@ -55,6 +57,7 @@ extension Settings {
             if settings.upstreams.isEmpty { settings.upstreams = [.local] }
             settings.upstreams[0].servers = flags.servers
         }
+        if !flags.engines.isEmpty { settings.proxy.shared.engines = flags.engines }
         if let admin = flags.admin { settings.admin.address = admin.address }
         if let workers = flags.workers { settings.proxy.workers = workers }
         if let memory = flags.memory { settings.storage.memory = memory }

@@ -30,6 +30,7 @@ extension Overrides {
         switch path {
         case "listen": listeners.isEmpty ? nil : "--listen"
         case "upstreams[0].servers": servers.isEmpty ? nil : "--upstream"
+        case "shared.engine": engines.isEmpty ? nil : "--shared"
         case "admin.address": admin.map { _ in "--admin" }
         case "workers": workers.map { _ in "--workers" }
         case "storage.memory": memory.map { _ in "--memory" }

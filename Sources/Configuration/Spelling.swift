@@ -17,9 +17,13 @@ package enum Spelling {
 
     /// A text that is no URL with `***` in place of a user name and a password, such as `user:password@host`.
     private static func withoutPassword(_ text: String) -> String {
-        guard !text.hasPrefix("unix:"), let at = text.lastIndex(of: "@") else { return text }
+        guard !text.hasPrefix("unix:") || text.hasPrefix("unix://"), let at = text.lastIndex(of: "@") else {
+            return text
+        }
         let start = text[..<at].firstRange(of: "://")?.upperBound ?? text.startIndex
-        return text[start..<at].contains(":") ? text[..<start] + "***" + text[at...] : text
+        // Programs differ in whether a word alone is a user of Redis or a password.
+        return text[start..<at].contains(":") || text.lowercased().hasPrefix("redis")
+            ? text[..<start] + "***" + text[at...] : text
     }
 
     /// `text` with `***` in place of the user name and password of a URL (RFC 3986 §3.2.1).

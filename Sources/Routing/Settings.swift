@@ -34,6 +34,8 @@ package struct ProxySettings: Sendable, Equatable {
     package var coalescing = CoalescingSettings()
     package var caching = CachingSettings()
     package var purge = PurgeSettings()
+    /// The tier that is shared with other machines.
+    package var shared = SharedTierSettings()
     /// The first route that matches a request applies. Empty: all requests go to the first upstream.
     package var routes: [RouteSettings] = []
 

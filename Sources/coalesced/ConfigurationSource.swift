@@ -95,7 +95,7 @@ struct ConfigurationSource {
     }
 
     /// Reads regular files only: a reload does not wait for a pipe.
-    private static let files = Files { path in
+    private static let files = Files(isReadableByAll: System.isReadableByAll) { path in
         do throws(System.Failure) {
             return .success(try System.bytes(of: path, mayWait: false))
         } catch {

@@ -1,6 +1,7 @@
 import ArgumentParser
 import Configuration
 import Libevent
+import Routing
 import Telemetry
 import Upstream
 
@@ -83,6 +84,14 @@ struct SettingFlags: ParsableArguments {
     var upstream: [UpstreamServer] = []
 
     @Option(
+        parsing: .unconditionalSingleValue,
+        help: ArgumentHelp(
+            "Redis or Valkey, in which this machine shares responses with others; may be repeated for nodes of a cluster. A password belongs in the file.",
+            valueName: "url|unix:path"),
+        transform: ScalarSyntax<RedisLocation>.engine.value(of:))
+    var shared: [RedisLocation] = []
+
+    @Option(
         parsing: .unconditional,
         help: ArgumentHelp("Address of the admin listener, or off.", valueName: "addr:port|unix:path|off"),
         completion: .list(["off"]),
@@ -123,12 +132,18 @@ struct SettingFlags: ParsableArguments {
         for (index, server) in upstream.enumerated() where upstream[..<index].contains(server) {
             throw ValidationError("--upstream \(server) is given twice; remove one of them. Weights need a file.")
         }
+        for (index, engine) in shared.enumerated() where shared[..<index].contains(engine) {
+            let text = Spelling.masked(ScalarSyntax.engine.text(of: engine))
+            throw ValidationError("--shared \(text) is given twice; remove one of them.")
+        }
+        if let mistake = RedisLocation.mistake(inCluster: shared) { throw ValidationError("--shared: \(mistake).") }
     }
 
     var overrides: Overrides {
         var overrides = Overrides()
         overrides.listeners = listen
         overrides.servers = upstream
+        overrides.engines = shared
         overrides.admin = admin
         overrides.workers = workers
         overrides.memory = memory

@@ -86,6 +86,12 @@ enum System {
         }
     }
 
+    /// Whether the permissions of a file let all users read it.
+    static func isReadableByAll(_ path: String) -> Bool {
+        var status = stat()
+        return unsafe stat(path, &status) == 0 && status.st_mode & S_IROTH != 0
+    }
+
     /// Whether two paths lead to one file.
     static func isSameFile(_ path: String, _ other: String) -> Bool {
         var (one, two) = (stat(), stat())

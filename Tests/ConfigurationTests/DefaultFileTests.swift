@@ -74,6 +74,7 @@ import Upstream
                 backlog: 9
                 workers: 3
                 storage: {shards: 8}
+                shared: {prefix: x}
                 admin: {address: off, socket-mode: 0600, purge: false}
                 access-log: {format: json}
                 """, path: "f"

@@ -91,6 +91,14 @@ import Upstream
           streaming-window: 290KiB
           shards: 32
           small-queue-share: 31%
+        shared:
+          engine: [redis://u:p@r.example:60, redis://u:p@s.example:61]
+          prefix: mine
+          timeout: 62ms
+          lease: 59s
+          max-object: 64B
+          advertise: http://10.0.0.3:65
+          secret-file: /run/secret
         upstreams:
           - name: shop
             servers: [http://a.example:80, {url: http://b.example:80, weight: 44}, {url: unix:/run/a.sock, backup: true}]
@@ -248,6 +256,17 @@ import Upstream
         all.storage.streamingWindow = 290 << 10
         all.storage.shards = 32
         all.storage.smallQueuePercent = 31
+        all.proxy.shared.engines = [("r.example", UInt16(60)), ("s.example", 61)].map { host, port in
+            var engine = RedisLocation(.tcp(host: host, port: port))
+            engine.login = RedisLocation.Login(user: "u", password: "p")
+            return engine
+        }
+        all.proxy.shared.prefix = "mine"
+        all.proxy.shared.timeout = .milliseconds(62)
+        all.proxy.shared.lease = .seconds(59)
+        all.proxy.shared.maxObjectSize = 64
+        all.proxy.shared.advertised = UpstreamServer(host: "10.0.0.3", port: 65)
+        all.proxy.shared.secretFile = NamedFile(path: "/run/secret")
         all.upstreams = [shop]
         all.proxy.routes = [route]
         all.admin.address = .ipv4(.loopback, port: 44)

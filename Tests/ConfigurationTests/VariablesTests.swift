@@ -19,7 +19,7 @@ import Testing
     /// Each of them is wrong for most keys, and the second one for all.
     private static let wrongValues = [
         "", "no \u{7}\n, such value", "[127.0.0.1:1, 127.0.0.1:2]", "-1", "99999999999999999999999", "1 fortnight",
-        "http://me:secret@here/", "me:secret@here", String(repeating: "é", count: 5_000),
+        "http://me:hidden@here/", "me:hidden@here", String(repeating: "é", count: 5_000),
     ]
 
     /// One line with the place, the value and what to do.
@@ -27,7 +27,7 @@ import Testing
         let line = mistake.description
         #expect(line.hasPrefix("\(place): `") && line.count < 500, "\(line)")
         #expect(!line.unicodeScalars.contains { $0.properties.generalCategory == .control }, "\(line)")
-        #expect(!line.contains("secret"), "\(line)")
+        #expect(!line.contains("hidden"), "\(line)")
         #expect(line.contains(#/[;:] (give|use|write|remove|did you mean|a path must) /#), "\(line)")
     }
 

@@ -1,3 +1,4 @@
+import Glibc
 import Testing
 
 /// `coalesced check --print`, and the environment variables between the file and the flags.
@@ -83,6 +84,50 @@ import Testing
         #expect(
             again.exit == .code(0) && again.errors.isEmpty && values(again.output) == values(run.output),
             "\(again.errors)")
+    }
+
+    private static let sharing = """
+        shared:
+          engine: redis://cache:s%2Fecret@10.0.0.9
+          prefix: shop
+          timeout: 15ms
+          lease: 2s
+          max-object: 1MiB
+          advertise: http://10.0.0.3:8082
+          secret-file: @/secret
+        """
+
+    @Test func `the settings of the shared tier are printed without a password`() throws {
+        let folder = try System.makeTemporaryFolder()
+        let secret = "\(folder)/secret"
+        try System.write("\(String(repeating: "s", count: 32))\n", to: secret)
+        #expect(unsafe chmod(secret, 0o600) == 0)
+        let file = Self.sharing.replacing("@/secret", with: secret)
+        let run = try run(["check", "--print", "@/f"], ["COALESCED_SHARED_TIMEOUT=16ms"], file: file)
+        #expect(run.exit == .code(0) && run.errors.isEmpty, "\(run)")
+        for (setting, place) in [
+            ("  engine: redis://***@10.0.0.9:6379", "@/f:2:3"), ("  prefix: shop", "@/f:3:3"),
+            ("  timeout: 16ms", "COALESCED_SHARED_TIMEOUT"), ("  lease: 2s", "@/f:5:3"),
+            ("  max-object: 1MiB", "@/f:6:3"), ("  advertise: http://10.0.0.3:8082", "@/f:7:3"),
+            ("  secret-file: \(secret)", "@/f:8:3"),
+        ] {
+            let lines = run.output.split(separator: "\n").filter { $0.hasPrefix("\(setting) ") }
+            #expect(lines.contains { $0.hasSuffix(" # \(place)") }, "\(setting): \(lines)")
+        }
+        #expect(!run.output.contains("ecret@"))
+        let variable = "COALESCED_SHARED_ENGINE=unix://:secret@/run/r"
+        let inVariable = try self.run(["check", "--print", "@/f"], [variable], file: file)
+        #expect(inVariable.output.contains("  engine: unix://***@/run/r"), "\(inVariable)")
+        let flag = try self.run(["check", "--print", "@/f", "--shared", "redis://a"], [variable], file: file)
+        #expect(flag.output.contains(#/\n  engine: redis:\/\/a:6379 +# --shared\n/#), "\(flag)")
+        // Everybody may read it.
+        #expect(unsafe chmod(secret, 0o644) == 0)
+        let open = try self.run(["check", "@/f"], file: file)
+        #expect(
+            open.exit == .code(0) && open.errors.contains("@/f:8:16: warning: `secret-file: \(secret)` can be read"))
+        #expect(unsafe unlink(secret) == 0)
+        let none = try self.run(["check", "@/f"], file: file)
+        #expect(none.exit == .code(78) && none.errors.contains("cannot be read: No such file or directory; create it"))
     }
 
     @Test func `a wrong variable is one line with its name and the remedy`() throws {

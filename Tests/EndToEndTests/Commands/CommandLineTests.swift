@@ -80,7 +80,8 @@ import Testing
         ["--nonsense"], ["--listen", "127.0.0.1:1", "--listen", "127.0.0.1:1"],
         ["--upstream", "http://a", "--upstream", "http://a:80"], ["serve", "--workers", "many"],
         ["serve", "--listen", "nowhere"], ["nonsense"], ["purge"], ["purge", "http://"],
-        ["--listen", "127.0.0.1:1", "--admin", "0.0.0.0:1"],
+        ["--listen", "127.0.0.1:1", "--admin", "0.0.0.0:1"], ["--shared", "redis://a", "--shared", "redis://A:6379"],
+        ["--shared", "redis://a", "--shared", "unix:/r"],
     ])
     func `wrong usage exits with 64 and an explanation`(_ arguments: [String]) throws {
         let folder = try System.makeTemporaryFolder()
@@ -96,6 +97,8 @@ import Testing
         (["--memory", "-5MiB"], "'-5MiB' is invalid for '--memory <size>': not understood; give a size such as"),
         (["--listen", "-1"], "'-1' is invalid for '--listen <addr:port>': not an address to listen on"),
         (["--upstream", "-1"], "'-1' is invalid for '--upstream <url|unix:path>'"),
+        (["--shared", "-1"], "'-1' is invalid for '--shared <url|unix:path>': not understood; give a URL such as"),
+        (["--shared", "rediss://a"], "'rediss://a' is invalid for '--shared <url|unix:path>': TLS to the engine is"),
         (["--admin", "-1"], "'-1' is invalid for '--admin <addr:port|unix:path|off>'"),
         (["--log-level", "-1"], "'-1' is invalid for '--log-level <level>': not understood; give one of these words"),
         (["--config", ""], "'' is invalid for '--config <file>': it is empty; name a file"),
@@ -180,7 +183,7 @@ import Testing
 
     /// `--config` takes any word.
     private static let settingFlags = [
-        "--listen", "--upstream", "--admin", "--workers", "--memory", "--log-level", "--access-log",
+        "--listen", "--upstream", "--shared", "--admin", "--workers", "--memory", "--log-level", "--access-log",
     ]
 
     @Test(arguments: [
