@@ -203,16 +203,13 @@ private enum EngineURL {
     }
 
     static func text(of location: RedisLocation) -> String {
-        let login = location.login.map { login in
-            (login.user == RedisLocation.Login(password: "").user ? "" : encoded(login.user)) + ":"
-                + encoded(login.password) + "@"
-        }
-        switch location.place {
-        case .tcp(let host, let port):
-            let name = host.contains(":") ? "[\(host)]" : host
-            let path = location.database == 0 ? "" : "/\(location.database)"
-            return "redis://\(login ?? "")\(name):\(port)\(path)"
-        case .unix(let path): return login.map { "unix://\($0)\(path)" } ?? "unix:\(path)"
+        let plain = "\(location)"
+        guard let login = location.login else { return plain }
+        let user = login.user == RedisLocation.Login.defaultUser ? "" : encoded(login.user)
+        let prefix = "\(user):\(encoded(login.password))@"
+        return switch location.place {
+        case .tcp: plain.replacing("://", with: "://\(prefix)", maxReplacements: 1)
+        case .unix: plain.replacing(":", with: "://\(prefix)", maxReplacements: 1)
         }
     }
 

@@ -23,8 +23,8 @@ package struct SharedTierSettings: Sendable, Equatable {
     /// Where other machines reach this one, over plain HTTP at a host and a port, for bodies larger than that. `nil`:
     /// each machine fetches these itself.
     package var advertised: UpstreamServer?
-    /// The file with the secret by which machines know one another's heads and bodies. `nil`: whoever can write to the
-    /// engine is trusted as an origin is.
+    /// The file with the secret by which machines know one another's heads and bodies. `nil`: all that is in the engine
+    /// is trusted as an origin is.
     package var secretFile: NamedFile?
 
     package init() {}
@@ -47,7 +47,7 @@ extension ProxySettings {
     package var sharedTier: SharedTierSettings? { shared.engines.isEmpty ? nil : shared }
 }
 
-/// A server of the engine, and as whom to log in there.
+/// A server of the engine, and the user that logs in there.
 package struct RedisLocation: Sendable, Hashable {
     /// Where the server listens.
     package enum Place: Sendable, Hashable {
@@ -59,12 +59,15 @@ package struct RedisLocation: Sendable, Hashable {
 
     /// A user of the engine.
     package struct Login: Sendable, Hashable {
-        /// `default` is the user of a server that has only a password (`requirepass`).
-        package var user = "default"
+        /// The user of a server that has only a password (`requirepass`).
+        package static let defaultUser = "default"
+
+        /// Not empty.
+        package var user: String
         /// Not empty.
         package var password: String
 
-        package init(user: String = "default", password: String) {
+        package init(user: String = Self.defaultUser, password: String) {
             self.user = user
             self.password = password
         }
@@ -75,10 +78,27 @@ package struct RedisLocation: Sendable, Hashable {
 
     /// Where the server listens.
     package var place: Place
-    /// As whom to log in; `nil`: not at all.
+    /// The user that logs in; `nil`: nobody does.
     package var login: Login?
     /// The number of the database; 0 in a cluster, which has no other.
     package var database = 0
 
     package init(_ place: Place) { self.place = place }
+}
+
+extension RedisLocation: CustomStringConvertible {
+    /// The URL without the user and the password, for messages.
+    package var description: String {
+        switch place {
+        case .tcp(let host, let port):
+            let name = host.contains(":") ? "[\(host)]" : host
+            return "redis://\(name):\(port)\(database == 0 ? "" : "/\(database)")"
+        case .unix(let path): return "unix:\(path)"
+        }
+    }
+}
+
+extension RedisLocation.Login: CustomStringConvertible {
+    /// The user alone: a password is not for messages.
+    package var description: String { user }
 }

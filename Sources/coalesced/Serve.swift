@@ -133,8 +133,7 @@ struct SettingFlags: ParsableArguments {
             throw ValidationError("--upstream \(server) is given twice; remove one of them. Weights need a file.")
         }
         for (index, engine) in shared.enumerated() where shared[..<index].contains(engine) {
-            let text = Spelling.masked(ScalarSyntax.engine.text(of: engine))
-            throw ValidationError("--shared \(text) is given twice; remove one of them.")
+            throw ValidationError("--shared \(engine) is given twice; remove one of them.")
         }
         if let mistake = RedisLocation.mistake(inCluster: shared) { throw ValidationError("--shared: \(mistake).") }
     }

@@ -66,6 +66,12 @@ import Upstream
         #expect(try load("workers: 1", ["COALESCED_SHARED_ENGINE": url])?.engines == [expected])
     }
 
+    @Test func `a location shows no password in a message`() {
+        let shown = [Self.location("::1", 7, "u", "p", 1), Self.socket("/run/r", "u", "p")].map { "\($0)" }
+        #expect(shown == ["redis://[::1]:7/1", "unix:/run/r"])
+        #expect("\(RedisLocation.Login(user: "u", password: "p"))" == "u")
+    }
+
     @Test func `takes several nodes of one cluster`() throws {
         let nodes = [Self.location("a", 1, "u", "p"), Self.location("b", 2, "u", "p")]
         #expect(try load("shared: {engine: ['redis://u:p@a:1', 'redis://u:p@b:2']}")?.engines == nodes)

@@ -140,6 +140,8 @@ import Testing
             ("http//u:p@h", "***@h"), ("http://u:p q@h", "http://***@h"),
             ("http://a.example, u:p@h", "http://***@h"), ("unix:/run/a@b", "unix:/run/a@b"),
             ("127.0.0.1:80", "127.0.0.1:80"), ("a@b", "a@b"), ("http://h/@x", "http://h/@x"),
+            ("redis://p/q@h", "redis://***@h"), ("unix://u:p/q@/run/r", "unix://***@/run/r"),
+            ("unix:///run/a@b", "unix:///run/a@b"),
         ] {
             #expect(Spelling.shown(text) == shown)
         }
