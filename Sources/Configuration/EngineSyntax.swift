@@ -197,7 +197,8 @@ private enum EngineURL {
         guard let decoded = String(validating: bytes, as: UTF8.self), !decoded.contains("\u{FFFD}"),
             !decoded.unicodeScalars.contains("\0")
         else {
-            throw ValueMistake(description: "the user or the password is not UTF-8; give the engine another one")
+            throw ValueMistake(
+                description: "the user or the password is not UTF-8, or has a NUL; give the engine another one")
         }
         return decoded
     }

@@ -150,11 +150,11 @@ import Upstream
             ),
             (
                 "redis://u:%ffsecret@a", "redis://***@a",
-                "the user or the password is not UTF-8; give the engine another one"
+                "the user or the password is not UTF-8, or has a NUL; give the engine another one"
             ),
             (
                 "redis://u:%00secret@a", "redis://***@a",
-                "the user or the password is not UTF-8; give the engine another one"
+                "the user or the password is not UTF-8, or has a NUL; give the engine another one"
             ),
             ("unix:run/r.sock", nil, path), ("unix:", nil, path), ("unix:/", nil, path), ("unix:///", nil, path),
             ("unix:@r", nil, path),
