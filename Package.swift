@@ -70,6 +70,7 @@ let package = Package(
         .target(name: "Telemetry", dependencies: ["Bytes", "HTTPSemantics"], swiftSettings: strict),
         .target(name: "Storage", dependencies: ["Bytes", "HTTPSemantics"], swiftSettings: strict),
         .target(name: "SharedTier", dependencies: ["Bytes", "HTTPSemantics"], swiftSettings: strict),
+        .target(name: "Redis", dependencies: ["Bytes", "Libevent"], swiftSettings: strict),
         .target(
             name: "Upstream",
             dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Telemetry"],
@@ -159,6 +160,10 @@ let package = Package(
             swiftSettings: strict),
         .testTarget(
             name: "TelemetryTests", dependencies: ["Telemetry", "Bytes", "HTTPSemantics"], swiftSettings: strict),
+        .testTarget(
+            name: "RedisTests",
+            dependencies: ["Redis", "Bytes", "Libevent", "LoopTesting", "NameServing", "Repeatable"],
+            swiftSettings: strict),
         .testTarget(
             name: "ConfigurationTests",
             dependencies: [

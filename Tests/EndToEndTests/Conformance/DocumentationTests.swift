@@ -4,7 +4,7 @@ import Testing
 @Suite struct DocumentationTests {
     private static let targets = [
         "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Storage", "Telemetry", "Upstream", "Routing", "Proxy",
-        "Admin", "Configuration",
+        "Admin", "Configuration", "Redis",
     ]
 
     @Test(arguments: targets) func `every public declaration is documented`(_ target: String) {
