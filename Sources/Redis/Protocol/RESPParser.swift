@@ -279,7 +279,7 @@ extension Span where Element == UInt8 {
     }
 
     /// The number that the bytes write in decimal digits; `nil` if they write none, or if it has more than 64 bits.
-    fileprivate var wholeNumber: Int64? {
+    var wholeNumber: Int64? {
         guard isWholeNumber else { return nil }
         let isNegative = self[0] == UInt8(ascii: "-")
         var number: Int64 = 0
