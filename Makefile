@@ -19,9 +19,9 @@ SWIFT ?= swift
 PROGRAM = $(CURDIR)/.build/release/coalesced
 VERSION = $(shell sed -n 's/.*static let current = "\(.*\)"/\1/p' Sources/coalesced/Coalesced.swift)
 PACKAGES = libevent-dev libc-ares-dev libyaml-dev pkg-config
-# The servers and clients of the end-to-end tests, each as PROGRAM:PACKAGE or PATH:PACKAGE.
+# The servers and clients of the tests, each as PROGRAM:PACKAGE or PATH:PACKAGE.
 TEST_PACKAGES = gunicorn:gunicorn uvicorn:uvicorn django-admin:python3-django node:nodejs puma:puma nginx:nginx-light \
-                php:php-cli /usr/share/wordpress:wordpress mariadbd:mariadb-server \
+                php:php-cli /usr/share/wordpress:wordpress mariadbd:mariadb-server redis-server:redis-server \
                 /usr/lib/python3/dist-packages/requests:python3-requests
 DESTDIR ?=
 prefix ?= /usr
@@ -175,7 +175,7 @@ define install_missing
 	  fi; \
 	  $$sudo apt-get update; \
 	  $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $$missing; status=$$?; \
-	  for service in nginx varnish varnishncsa haproxy mariadb; do \
+	  for service in nginx varnish varnishncsa haproxy mariadb redis-server; do \
 	    case "$$missing " in *" $${service%ncsa}"[\ -]*) $$sudo systemctl disable $$service >/dev/null 2>&1 || true ;; esac; \
 	  done; \
 	  exit $$status; \
