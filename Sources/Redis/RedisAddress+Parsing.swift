@@ -20,7 +20,7 @@ package enum RedisAddressError: Error, Hashable, Sendable {
 }
 
 extension RedisAddressError: CustomStringConvertible {
-    /// What is wrong, where, and what to write instead.
+    /// The wrong part, and the text to write instead.
     package var description: String {
         switch self {
         case .empty: "it is empty; write redis://HOST:PORT or unix:/PATH"

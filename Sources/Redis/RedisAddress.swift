@@ -1,6 +1,6 @@
 package import Libevent
 
-/// Where an engine listens, and as whom to log in there.
+/// The place where an engine listens, and the login for it.
 package struct RedisAddress: Hashable, Sendable {
     /// The engine's end of the connection.
     package enum Location: Hashable, Sendable {

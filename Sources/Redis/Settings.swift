@@ -4,8 +4,8 @@ package struct RedisSettings: Sendable {
     package var timeout: Int64 = 20_000_000
     /// The time for connecting and for the commands that prepare a connection.
     package var setUpLimit: Int64 = 1_000_000_000
-    /// A connection on which the oldest command waits this long is closed, and another one made: a failover may have left
-    /// it without an engine at its other end, which the kernel would find out after many minutes.
+    /// A connection on which the oldest command waits this long is closed, and another one made: a failover may have
+    /// left it without an engine at its other end, which the kernel would find out after many minutes.
     package var stall: Int64 = 2_000_000_000
     /// The pauses before connecting again: the first, and the longest. Each is twice the one before.
     package var (shortestPause, longestPause): (Int64, Int64) = (50_000_000, 1_000_000_000)

@@ -303,6 +303,7 @@ struct ScriptedEngineTests {
     private func withHosts(_ text: String, _ body: (Resolver.Settings) throws -> Void) throws {
         let path = "/tmp/redis-tests-hosts-\(UInt64.random(in: 0 ... .max))"
         let nameServer = try NameServer { _ in .code(3) }
+        defer { nameServer.stop() }
         Self.write(text, at: path)
         Self.write("nameserver 127.0.0.1:\(nameServer.port)\n", at: path + "-servers")
         defer { for name in [path, path + "-servers"] { _ = unsafe unlink(name) } }

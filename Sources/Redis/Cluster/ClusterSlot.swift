@@ -2,8 +2,8 @@ import Bytes
 
 /// One of the 16,384 parts of all keys. Each part belongs to one node of a cluster.
 ///
-/// Source: https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec, "Key distribution model" and "Hash
-/// tags".
+/// Source: https://redis.io/docs/latest/operate/oss_and_stack/reference/cluster-spec, "Key distribution model" and
+/// "Hash tags".
 package struct ClusterSlot: Hashable, Sendable {
     /// The number of slots.
     package static let count = 16384
@@ -17,8 +17,8 @@ package struct ClusterSlot: Hashable, Sendable {
         self.number = UInt16(number)
     }
 
-    /// The slot of a key. If the key has a tag, which stands between the first `{` and the next `}`, only the tag counts:
-    /// keys with one tag are on one node.
+    /// The slot of a key. If the key has a tag, which stands between the first `{` and the next `}`, only the tag
+    /// counts: keys with one tag are on one node.
     package init(of key: Span<UInt8>) {
         var hashed = 0..<key.count
         if let open = key.firstIndex(of: UInt8(ascii: "{")),

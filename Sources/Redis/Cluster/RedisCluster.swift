@@ -1,8 +1,8 @@
 import Bytes
 package import Libevent
 
-/// The engine as one loop sees it: a single server, or the nodes of a cluster, with one client for each. Each command goes
-/// to the node that has its first key.
+/// The engine as one loop sees it: a single server, or the nodes of a cluster, with one client for each. Each command
+/// goes to the node that has its first key.
 ///
 /// Which node has which keys is asked by `CLUSTER SLOTS`: when a connection is ready, when one is lost, and when a node
 /// answers that another has the key (`MOVED`). A single server says that it is no cluster, and is not asked again. The
@@ -21,7 +21,7 @@ package final class RedisCluster {
     /// By the names of the nodes, and of the servers that the operator names.
     private var clients: [ByteSlice: RedisClient] = [:]
     private var table = SlotTable()
-    /// Whether a node has told of all slots; otherwise the table has those that redirections told of.
+    /// Whether a node has told of all slots. Before that, the table has the slots of which redirections told.
     private var isTold = false
     /// Whether a server has said that it is no cluster.
     private var isSingle = false
@@ -42,7 +42,8 @@ package final class RedisCluster {
     ///   - library: the functions that the commands call; `nil`: none.
     ///   - resolver: one of `loop`.
     ///   - onPush: called for each push message with its values, the kind first.
-    ///   - onEvent: called for each event of a node. After `lost`, no push message tells of the keys that were read there.
+    ///   - onEvent: called for each event of a node. After `lost`, no push message tells of the keys that were read
+    ///     there.
     package init(
         _ seeds: [RedisAddress], _ settings: RedisSettings = RedisSettings(), library: RedisLibrary? = nil,
         on loop: EventLoop, resolver: Resolver, onPush: @escaping ([RESPValue]) -> Void = { _ in },
@@ -63,8 +64,8 @@ package final class RedisCluster {
     /// Begins to connect. On the loop's thread.
     package func start() { startSeeds() }
 
-    /// Ends all connections for good. The completions of commands without a reply are called before this returns. On the
-    /// loop's thread; a second call does nothing.
+    /// Ends all connections for good. The completions of commands without a reply are called before this returns. On
+    /// the loop's thread; a second call does nothing.
     package func stop() {
         isStopped = true
         let former = clients.values
@@ -186,7 +187,8 @@ package final class RedisCluster {
 
     /// Sends `command` to the node that has its first key, and on to another if that says so. On the loop's thread.
     /// - Parameters:
-    ///   - deadline: when the reply is late, in nanoseconds of the loop's clock; `nil`: after the timeout of the settings.
+    ///   - deadline: when the reply is late, in nanoseconds of the loop's clock; `nil`: after the timeout of the
+    ///     settings.
     ///   - completion: called exactly once, never inside this call; inside `stop`, if that comes first.
     package func send(
         _ command: RedisCommand, until deadline: Int64? = nil, _ completion: @escaping (RedisReply) -> Void

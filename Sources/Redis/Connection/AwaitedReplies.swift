@@ -1,5 +1,5 @@
-/// The replies that a connection waits for, in the order of their commands. A value without I/O; times are nanoseconds of
-/// the loop's clock.
+/// The replies that a connection waits for, in the order of their commands. A value without I/O; times are nanoseconds
+/// of the loop's clock.
 struct AwaitedReplies: ~Copyable {
     struct Entry {
         /// `nil` once it was called: the reply is late, and will be dropped.
@@ -12,7 +12,7 @@ struct AwaitedReplies: ~Copyable {
     }
 
     private var entries: [Entry] = []
-    /// The index of the oldest entry. Those before it are gone.
+    /// The index of the oldest entry; the replies of all before it have come.
     private var first = 0
 
     var count: Int { entries.count - first }

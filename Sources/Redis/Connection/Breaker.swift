@@ -1,4 +1,4 @@
-/// Decides whether commands are sent, from what became of those before. A value without I/O.
+/// The breaker decides whether commands are sent, by the outcome of those before. A value without I/O.
 ///
 /// ```
 /// closed ─failures in a row→ open ─beginProbe→ probing ─success→ closed
@@ -6,7 +6,7 @@
 ///                             └───────────────────┘
 /// ```
 ///
-/// While it is open or probing, what becomes of commands that were sent before changes nothing.
+/// While it is open or probing, the outcome of commands that were sent before changes nothing.
 struct Breaker: Sendable {
     enum State: Hashable, Sendable {
         case closed(failures: Int)

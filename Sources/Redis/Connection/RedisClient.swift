@@ -1,7 +1,7 @@
 package import Libevent
 
-/// The connection of one loop to one engine, made again whenever it ends. Commands that cannot be sent fail at once: nobody
-/// waits for a connection.
+/// The connection of one loop to one engine, made again whenever it ends. Commands that cannot be sent fail at once:
+/// nobody waits for a connection.
 ///
 /// Confined to its loop. The owner calls `stop` before it drops the client: completions would not be called otherwise.
 ///
@@ -12,8 +12,8 @@ package import Libevent
 /// any ─stop→ stopped
 /// ```
 ///
-/// Beside that, a `Breaker` decides about commands. While it is open, the client sends a `PING` each second, and one when
-/// a connection is ready.
+/// Beside that, a `Breaker` decides about commands. While it is open, the client sends a `PING` each second, and one
+/// when a connection is ready.
 package final class RedisClient {
     private enum State {
         case idle
@@ -24,7 +24,7 @@ package final class RedisClient {
         case stopped
     }
 
-    /// What happened to the client.
+    /// A change of the connection or of the breaker.
     package enum Event: Sendable {
         /// Commands can be sent. The engine tells of no key that was read before.
         case ready
@@ -104,7 +104,8 @@ package final class RedisClient {
 
     /// Sends `command`. On the loop's thread.
     /// - Parameters:
-    ///   - deadline: when the reply is late, in nanoseconds of the loop's clock; `nil`: after the timeout of the settings.
+    ///   - deadline: when the reply is late, in nanoseconds of the loop's clock; `nil`: after the timeout of the
+    ///     settings.
     ///   - completion: called exactly once, never inside this call; inside `stop`, if that comes first.
     package func send(
         _ command: RedisCommand, until deadline: Int64? = nil, _ completion: @escaping (RedisReply) -> Void
@@ -117,7 +118,7 @@ package final class RedisClient {
         } else {
             why = .notConnected
         }
-        // Never on the caller's stack, where nobody expects the end of what just begins.
+        // Never on the caller's stack: the caller does not expect an outcome before this method returns.
         if let why { loop.atIterationEnd { completion(.unavailable(why)) } }
     }
 

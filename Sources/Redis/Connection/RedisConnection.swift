@@ -5,7 +5,7 @@ import Libevent
 protocol RedisConnectionOwner: AnyObject {
     /// Commands may be sent from now on.
     func connectionIsReady()
-    /// A push message came: its kind, then what belongs to it.
+    /// A push message came. Its first value is its kind.
     func received(push message: [RESPValue])
     /// A command that the owner sent has this reply, which its completion gets next.
     func commandEnded(_ reply: RedisReply)
@@ -13,8 +13,8 @@ protocol RedisConnectionOwner: AnyObject {
     func connectionEnded(_ why: RedisConnectionEnd)
 }
 
-/// One connection to an engine. It sends commands without waiting for the replies of those before, and gives each reply to
-/// its command's completion. The commands of one iteration of the loop leave in one write.
+/// One connection to an engine. The connection does not wait for a reply before it sends the next command. Each reply
+/// goes to the completion of its command. The commands of one iteration of the loop leave in one write.
 ///
 /// Owned by its `RedisClient`, confined to its loop.
 ///
@@ -85,8 +85,8 @@ final class RedisConnection: Socket {
         owner?.connectionIsReady()
     }
 
-    /// Ends the connection. The completions of the commands without a reply are called before this returns. A second call
-    /// does nothing.
+    /// Ends the connection. The completions of the commands without a reply are called before this returns. A second
+    /// call does nothing.
     func end(_ why: RedisConnectionEnd) {
         guard phase != .ended else { return }
         phase = .ended

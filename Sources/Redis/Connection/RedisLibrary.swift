@@ -1,7 +1,7 @@
 package import Bytes
 
-/// Functions for the engine to run. The name says which version they are, since programs of several versions may use one
-/// engine: a library is never replaced.
+/// Functions for the engine to run. The name says which version they are, since programs of several versions may use
+/// one engine: a library is never replaced.
 package struct RedisLibrary: Sendable {
     /// The name in the code's first line, `#!lua name=NAME`.
     package let name: ByteSlice

@@ -1,6 +1,6 @@
 package import Bytes
 
-/// What became of a command.
+/// The outcome of a command.
 package enum RedisReply: Sendable {
     /// The engine's answer, which is no error.
     case value(RESPValue)

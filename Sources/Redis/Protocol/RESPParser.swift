@@ -8,8 +8,8 @@ package import Bytes
 /// any ─bad byte→ failed
 /// ```
 ///
-/// A value is returned once it is whole. No byte is searched twice: the bytes of a long text go into memory of their own
-/// as they come, and the search in an unfinished line goes on where it stopped. Attributes are read and dropped.
+/// A value is returned once it is whole. No byte is searched twice: the bytes of a long text go into memory of their
+/// own as they come, and the search in an unfinished line goes on where it stopped. Attributes are read and dropped.
 package struct RESPParser: ~Copyable {
     private enum State {
         case line
