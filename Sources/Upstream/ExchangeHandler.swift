@@ -43,8 +43,9 @@ package struct ReceivedHead: ~Escapable {
     /// 101, all bytes that arrived behind the head; they are not offered again.
     package let content: Span<UInt8>?
 
+    /// - Parameter content: must follow the head in the bytes of the message.
     @_lifetime(copy fields, copy content)
-    init(_ head: ResponseHead, fields: FieldView, content: Span<UInt8>?) {
+    package init(_ head: ResponseHead, fields: FieldView, content: Span<UInt8>?) {
         self.head = head
         self.fields = fields
         self.content = content

@@ -1,4 +1,4 @@
-import Bytes
+package import Bytes
 
 /// The values of one request in the fields that a `VaryRule` nominates: equal for requests that get the same variant.
 ///
@@ -6,8 +6,8 @@ import Bytes
 public struct VariantKey: Sendable {
     /// For each nominee: its name, and the codings by which its requests are distinguished, if any; `present` and its
     /// normalised value, or `absent`; lines with aliases of it, if they count; then `end`. The marker bytes cannot
-    /// occur in a name or a value.
-    private let bytes: ByteSlice
+    /// occur in a name or a value. The same on all machines.
+    package let bytes: ByteSlice
 
     private static let absent: UInt8 = 2, present: UInt8 = 1, end: UInt8 = 0, codings: UInt8 = 5
     /// The value of a request that accepts the nominee's codings.

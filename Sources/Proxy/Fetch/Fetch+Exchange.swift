@@ -21,10 +21,14 @@ extension Fetch: ExchangeHandler {
         operation?.elsewhere.append(interim)
     }
 
-    func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
+    func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) { received(head) }
+
+    /// The head of the response is there, from the origin or from the shared tier.
+    func received(_ head: borrowing ReceivedHead) {
         guard state == .asking else { return }
         progress.last = context.now
         perform(HeadHandling(of: self).action(on: head))
+        tier?.headCame(head, to: self)
         // The content that is here cannot break off.
         if head.content == nil, let fetched { resumption = Resumption(of: self, fetched, head) }
     }
@@ -40,6 +44,11 @@ extension Fetch: ExchangeHandler {
         context.notices.upstreamFailed(error, of: request)
         // Ignore an exchange whose 304 was taken, while another exchange asks.
         guard exchange === self.exchange else { return }
+        failed(with: error)
+    }
+
+    /// No response comes, or no more of it.
+    func failed(with error: UpstreamError) {
         switch state {
         case .asking, .awaitingMemory:
             if let action = HeadHandling(of: self).standIn(on: error.originFailure, status: nil) {
@@ -60,6 +69,15 @@ extension Fetch: ExchangeHandler {
     func exchangeTakesContent(_ exchange: Exchange) { leader?.fetchTakesContent() }
 
     func exchange(_ exchange: Exchange, received bytes: Span<UInt8>) -> BodyIntake {
+        guard let tier else { return received(bytes) }
+        let before = arriving.received
+        let intake = received(bytes)
+        if state == .streaming { tier.contentCame(bytes.extracting(first: arriving.received - before), to: self) }
+        return intake
+    }
+
+    /// The next bytes of the content.
+    func received(_ bytes: Span<UInt8>) -> BodyIntake {
         progress.last = context.now
         if state == .awaitingMemory, let fetched, !handOutIfInMemory(fetched) {
             return waitForMemory() ? .refused(after: 0) : .taken
@@ -72,7 +90,12 @@ extension Fetch: ExchangeHandler {
     }
 
     func exchange(_ exchange: Exchange, endedWith trailers: ByteSlice?) {
-        guard let fetched, exchange === self.exchange else { return }
+        if exchange === self.exchange { ended(with: trailers) }
+    }
+
+    /// The content is complete.
+    func ended(with trailers: ByteSlice?) {
+        guard let fetched else { return }
         // The response has no content.
         if state == .awaitingMemory { handOut(fetched) }
         guard state == .streaming else { return }
@@ -84,6 +107,7 @@ extension Fetch: ExchangeHandler {
         // Store the response before its operation leaves the in-flight table: every look-up must find the response in
         // one of them.
         ResponseStoring(of: self)?.store(fetched, waiterCount: operation?.waiterCount ?? 0)
+        tier?.contentEnded(trailers, of: self)
         end(.complete)
     }
 
@@ -213,6 +237,7 @@ extension Fetch: ExchangeHandler {
         arriving = arriving.resumed()
         progress.last = context.now
         exchange?.resume()
+        tier?.resume()
     }
 
     // MARK: Memory

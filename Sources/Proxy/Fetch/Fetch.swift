@@ -75,6 +75,8 @@ final class Fetch: DeadlineTarget {
     var arriving = ArrivingBody()
     /// `nil` if the rest of the response would not be requested, should its body break off.
     var resumption: Resumption?
+    /// The fetch's part in the shared tier; `nil` without one.
+    var tier: TierSession?
     var progress = ProgressCheck()
     /// The conditions that the origin was sent.
     private(set) var conditions = FetchRequestWriter.Conditions.storedAndClients
@@ -130,6 +132,7 @@ final class Fetch: DeadlineTarget {
             if context.settings.coalescing.whenLastLeaves == .finish { setContinues(withoutClients: true) }
             if request.route.isCoalesced { progress = progress.begun(for: self) }
         }
+        if let tier, tier.begin(for: self) { return }
         ask()
         if request.hasContent { leader?.fetchTakesContent() }
     }
@@ -137,17 +140,27 @@ final class Fetch: DeadlineTarget {
     /// Sends the request to the origin; after a 304 that did not help, once more. The 304 has no content, so its
     /// exchange ends by itself and the connection is used again.
     func ask(_ conditions: FetchRequestWriter.Conditions = .storedAndClients) {
-        (sentAt, generation) = (context.moment, context.tags.generation)
-        placement.formerInvalidations = context.invalidations
-        var writer = FetchRequestWriter(under: conditions, awaitsContinue: awaitsContinue, hasLeader: leader != nil)
-        let (asked, pool) = (context.write(plan, from: arrival, with: &writer), context.pool(for: request))
-        self.conditions = writer.conditions
+        noteAsking()
+        let (asked, pool) = (makeRequest(conditions), context.pool(for: request))
         let exchange = Exchange(
             asked, pool: pool, handler: self, owner: request.isBound ? leader?.boundConnections ?? .closed : nil,
             early: request.hasContent ? leader?.takeContent() : nil)
         if pool.choosesByKey { exchange.choosePlace(by: request.sentKey.bytes) }
         exchange.start()
         self.exchange = exchange
+    }
+
+    /// The origin, or the shared tier, is asked now: what is invalidated from now on concerns the response.
+    func noteAsking() {
+        (sentAt, generation) = (context.moment, context.tags.generation)
+        placement.formerInvalidations = context.invalidations
+    }
+
+    /// Writes the request that the origin gets.
+    func makeRequest(_ conditions: FetchRequestWriter.Conditions = .storedAndClients) -> UpstreamRequest {
+        var writer = FetchRequestWriter(under: conditions, awaitsContinue: awaitsContinue, hasLeader: leader != nil)
+        defer { self.conditions = writer.conditions }
+        return context.write(plan, from: arrival, with: &writer)
     }
 
     /// The only way to an end. A later call has no effect.
@@ -167,6 +180,7 @@ final class Fetch: DeadlineTarget {
         }
         let error = ending.error
         leader = nil
+        tier.take()?.fetchEnded()
         let exchange = exchange.take()
         let operation = operation.take()
         if let error { operation?.finish(.failure(error)) } else { operation?.finish() }

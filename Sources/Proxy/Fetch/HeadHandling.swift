@@ -78,6 +78,19 @@ struct HeadHandling {
         return ownResponse(head, on: request.route)
     }
 
+    /// Whether a response that another machine stored would be stored here too, for all: otherwise it is not for the
+    /// waiters of this fetch.
+    func mayUseStored(_ head: borrowing ReceivedHead) -> Bool {
+        let (facts, policy) = (facts(of: head, policy), policy)
+        guard !facts.contains(.excludesFields) else { return false }
+        let decision = HeadDecision.on(
+            facts, head.fields, length: head.head.framing.announcedLength, for: plan, policy,
+            hasPassCookie: hasPassCookie, objectLimit: context.storage.objectLimit,
+            isOutdated: tags(in: head.fields, policy)?.forbidStoring(facts) ?? false,
+            wasInvalidated: fetch.wasInvalidated)
+        return decision.willBeStored && decision.sharing == .everyone
+    }
+
     // Not inlined, so that `route` is held once, and its policy, which is large, is not copied.
     @inline(never)
     private func ownResponse(_ head: borrowing ReceivedHead, on route: Route) -> Action {

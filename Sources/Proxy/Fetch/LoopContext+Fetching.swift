@@ -16,9 +16,13 @@ extension LoopContext {
         _ plan: consuming FetchPlan, _ arrival: borrowing Arrival, leader: borrowing (any FetchLeader)?,
         awaitsContinue: Bool = false
     ) -> FetchOperation {
-        FetchOperation(
-            of: Fetch(plan, arrival, context: self, leader: leader, awaitsContinue: awaitsContinue), on: loop,
-            number: shared.nextOperation(), mostWaiters: settings.coalescing.maxWaiters)
+        let session = tier.flatMap { TierSession($0, for: plan) }
+        let fetch = Fetch(plan, arrival, context: self, leader: leader, awaitsContinue: awaitsContinue)
+        fetch.tier = session
+        let operation = FetchOperation(
+            of: fetch, on: loop, number: shared.nextOperation(), mostWaiters: settings.coalescing.maxWaiters)
+        session?.lookUp(before: operation)
+        return operation
     }
 
     // Not inlined, as the accessors of `LoopContext`.

@@ -85,12 +85,13 @@ final class Resumption: ExchangeHandler {
     }
 
     private func ask() {
-        guard fetch.state == .resuming, let former = fetch.exchange else { return }
+        guard fetch.state == .resuming else { return }
         let (pool, received) = (fetch.context.pool(for: fetch.request), fetch.arriving.received)
-        // The same server first: it surely has the representation.
+        // The same server first: it surely has the representation. A response from the shared tier had none.
+        let asked = fetch.exchange?.request ?? fetch.makeRequest()
         let exchange = Exchange(
-            former.request.forRest(of: content, after: received), pool: pool, handler: self,
-            preferring: former.place)
+            asked.forRest(of: content, after: received), pool: pool, handler: self,
+            preferring: fetch.exchange?.place)
         if pool.choosesByKey { exchange.choosePlace(by: fetch.request.sentKey.bytes) }
         exchange.start()
         fetch.exchange = exchange

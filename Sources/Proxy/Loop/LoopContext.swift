@@ -22,6 +22,8 @@ final class LoopContext {
     let notices: Notices
     let turns: Turns
     let pools: UpstreamPools
+    /// `nil` without a shared tier.
+    let tier: TierEngine?
 
     // Objects that one request after another uses.
     let keys: KeyWriter
@@ -55,6 +57,7 @@ final class LoopContext {
         keys = KeyWriter(hash: shared.keyHash)
         pools = UpstreamPools(
             of: loopSettings.origins, on: loop, ofWorker: index, shared: shared, metrics: metrics, notices: notices)
+        tier = settings.settings.sharedTier.map { TierEngine($0, on: loop) }
         shared.callbacks.add(turns, on: loop)
     }
 

@@ -40,6 +40,7 @@ final class Worker {
         reportCutOff()
         clients.cut()
         context.pools.retire()
+        context.tier?.stop()
         context.recorder.finish()
     }
 }

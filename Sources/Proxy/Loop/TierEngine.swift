@@ -1,0 +1,151 @@
+import Bytes
+import Coalescing
+import Libevent
+import Redis
+import Routing
+import SharedTier
+
+/// One loop's way to the engine of the shared tier. Owned by its `LoopContext`, confined to its loop.
+///
+/// Whoever reads a key with the engine's help is told when it changes, once: the engine pushes the names of keys that
+/// were read over this connection.
+final class TierEngine {
+    let settings: SharedTierSettings
+    let seal: TierSeal?
+    let loop: EventLoop
+    private let prefix: ByteSlice
+    private var tokens = TierTokens()
+    private var cluster: RedisCluster?
+    /// The look-ups in progress, by the numbers of the fetches that wait for them.
+    let lookUps = OperationQueueManager<UInt64>()
+    /// Those who wait for a change of a key, by its name.
+    private var watchers: [ByteSlice: [ObjectIdentifier: () -> Void]] = [:]
+    /// The latest `Vary` of resources, by their names in the engine, as far as this loop has heard.
+    private var varies: [ByteSlice: ByteSlice] = [:]
+    private static let mostVaries = 10_000
+
+    init(_ settings: SharedTierSettings, on loop: EventLoop) {
+        self.settings = settings
+        self.loop = loop
+        prefix = ByteSlice(settings.prefix)
+        seal = settings.secret.map { TierSeal(secret: $0.span) }
+        var redis = RedisSettings()
+        redis.timeout = settings.timeout.nanoseconds
+        cluster = RedisCluster(
+            settings.engines.map(RedisAddress.init), redis,
+            library: RedisLibrary(
+                name: ByteSlice(TierFunctions.library), code: ByteSlice(TierFunctions.text)),
+            on: loop, resolver: Resolver(on: loop),
+            onPush: { [weak self] in self?.received(push: $0) },
+            onEvent: { [weak self] _, event in self?.received(event) })
+        cluster?.start()
+    }
+
+    /// Ends the connections. Completions that are due are called before this returns.
+    func stop() {
+        cluster.take()?.stop()
+        watchers = [:]
+    }
+
+    /// Whether commands would be sent now.
+    var isAvailable: Bool { cluster?.isAvailable == true }
+
+    func keys(of primary: Span<UInt8>) -> TierKeys { TierKeys(prefix: prefix, primary: primary) }
+
+    func nextToken() -> ByteSlice { tokens.next() }
+
+    /// - Parameters:
+    ///   - patience: how long the reply may take, in nanoseconds; `nil`: the time of the settings.
+    ///   - completion: called once, never inside this call, with `nil` if there is no reply.
+    func send(_ command: TierCommand, patience: Int64? = nil, _ completion: @escaping (TierValue?) -> Void) {
+        guard let cluster else { return loop.atIterationEnd { completion(nil) } }
+        cluster.send(RedisCommand(command), until: patience.map { loop.now + $0 }) { reply in
+            if case .value(let value) = reply { completion(TierValue(value)) } else { completion(nil) }
+        }
+    }
+
+    // MARK: Vary
+
+    /// The latest `Vary` of a resource that this loop has heard of.
+    func vary(of keys: TierKeys) -> ByteSlice { varies[keys.resource] ?? .empty }
+
+    func note(vary: ByteSlice, of keys: TierKeys) {
+        if varies.count >= Self.mostVaries { varies.removeAll(keepingCapacity: true) }
+        varies[keys.resource] = vary.isEmpty ? nil : vary
+    }
+
+    // MARK: Changes of keys
+
+    /// Has `changed` called whenever one of the keys changes, or may have changed, until `unwatch`.
+    func watch(_ keys: [ByteSlice], for watcher: AnyObject, _ changed: @escaping () -> Void) {
+        for key in keys { watchers[key, default: [:]][ObjectIdentifier(watcher)] = changed }
+    }
+
+    func unwatch(_ keys: [ByteSlice], for watcher: AnyObject) {
+        for key in keys {
+            watchers[key]?[ObjectIdentifier(watcher)] = nil
+            if watchers[key]?.isEmpty == true { watchers[key] = nil }
+        }
+    }
+
+    private func received(push message: [RESPValue]) {
+        guard message.count == 2, message[0].text == ByteSlice("invalidate") else { return }
+        guard let keys = message[1].elements else { return tellAll() }
+        for key in keys {
+            guard let name = key.text, let told = watchers[name] else { continue }
+            for changed in told.values { changed() }
+        }
+    }
+
+    private func received(_ event: RedisClient.Event) {
+        switch event {
+        // The engine does not tell of keys that were read over the former connection.
+        case .ready, .lost: tellAll()
+        case .notConnected, .breakerOpened, .breakerClosed: break
+        }
+    }
+
+    private func tellAll() { for told in Array(watchers.values) { for changed in told.values { changed() } } }
+}
+
+extension RedisAddress {
+    fileprivate init(_ location: RedisLocation) {
+        let place: Location =
+            switch location.place {
+            case .tcp(let host, let port): .tcp(host: host, port: port)
+            case .unix(let path): .unix(path: path)
+            }
+        self.init(place, user: location.login?.user, password: location.login?.password, database: location.database)
+    }
+}
+
+extension RedisCommand {
+    fileprivate convenience init(_ command: TierCommand) {
+        let arguments = command.arguments
+        guard case .word(let name)? = arguments.first else { preconditionFailure("a command has a name") }
+        self.init(name.text)
+        for argument in arguments.dropFirst() {
+            switch argument {
+            case .word(let word): add(word.text)
+            case .bytes(let bytes): add(bytes)
+            case .number(let number): add(number)
+            case .key(let key): add(key: key)
+            }
+        }
+    }
+}
+
+extension TierValue {
+    fileprivate init(_ value: RESPValue) {
+        switch value {
+        case .null: self = .none
+        case .integer(let number): self = .integer(number)
+        case .boolean(let flag): self = .integer(flag ? 1 : 0)
+        case .simple(let text), .bulk(let text), .verbatim(let text), .double(let text), .bigNumber(let text):
+            self = .text(text)
+        case .error(let text): self = .error(text)
+        case .array(let values), .set(let values), .map(let values), .push(let values):
+            self = .list(values.map(TierValue.init))
+        }
+    }
+}
