@@ -2,6 +2,7 @@ import Bytes
 import Coalescing
 import HTTPSemantics
 import Routing
+import SharedTier
 import Storage
 
 /// Invalidation of stored responses and of fetches in flight, after an unsafe request (RFC 9111 §4.4) or for a purge.
@@ -127,7 +128,7 @@ extension LoopContext {
     ) {
         let groups = CacheGroups.invalidated(by: response, method: request.method, status: status)
         if !groups.isEmpty { shared.invalidate(groups, of: request.authority) }
-        shared.invalidate(request.sentKey, using: keys, keepsNotes: true, except: own)
+        invalidateEverywhere(request.sentKey, except: own)
         let base = request.targetURI
         for related in Invalidation.relatedTargets(of: response, base: base) {
             guard let url = ParsedURL("\(request.scheme.name)://\(String(base.authority))\(String(related))") else {
@@ -135,7 +136,16 @@ extension LoopContext {
             }
             let (fields, route) = (request.fields, loopSettings.route(of: url))
             url.write(to: keys, route.key, as: fields.view)
-            shared.invalidate(keys.key(), using: keys, keepsNotes: true, except: own)
+            invalidateEverywhere(keys.key(), except: own)
         }
+    }
+
+    /// Invalidates one URL here, and on the machines that share a tier with this one.
+    private func invalidateEverywhere(_ key: CacheKey, except own: FetchOperation?) {
+        if tier != nil {
+            let bytes = key.bytes
+            shared.tierPurges.add(TierPurge(.url, bytes[0..<key.url.count], isSoft: false))
+        }
+        shared.invalidate(key, using: keys, keepsNotes: true, except: own)
     }
 }

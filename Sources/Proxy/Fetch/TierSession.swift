@@ -42,6 +42,9 @@ final class TierSession {
     private static let mostLookUps = 5
 
     private let engine: TierEngine
+    private let purges: TierPurgeMail
+    /// The last purge that was known before the origin could be asked.
+    private let asof: TierPurgeID
     private let request: ClientRequest
     private var question: TierLookUp
     private var selecting = ByteSlice.empty
@@ -77,8 +80,12 @@ final class TierSession {
     private var keeping = TierLead.Keeping()
 
     /// `nil` if a fetch by `plan` does without the tier: its response is not for others, or the engine does not answer.
-    init?(_ engine: TierEngine, for plan: borrowing FetchPlan) {
-        guard engine.isAvailable, Self.serves(plan) else { return nil }
+    init?(_ engine: TierEngine, for plan: borrowing FetchPlan, _ purges: TierPurgeMail) {
+        guard engine.isAvailable, Self.serves(plan),
+            let cursor = purges.history.withLock({ $0.isCurrent ? $0.cursor : nil })
+        else { return nil }
+        self.purges = purges
+        asof = cursor
         self.engine = engine
         request = plan.request
         let key = plan.request.key.bytes
@@ -320,6 +327,10 @@ final class TierSession {
             isOfOtherVariant = true
             return false
         }
+        guard !purges.history.withLock({ $0.mayHavePurged(since: read.asof) { isMeant($0, parsed.fields.view) } })
+        else {
+            return false
+        }
         reader?.announced = parsed.announced
         let time = stored?.at ?? at
         let age = max(0, clockLead + engine.loop.now / 1_000_000 - time) + Int64(clamping: read.age)
@@ -334,6 +345,18 @@ final class TierSession {
         guard HeadHandling(of: fetch).mayUseStored(received) else { return false }
         fetch.received(received)
         return true
+    }
+
+    /// Whether a purge is one of a response to the request with these fields. Tags are found wherever they stand: a
+    /// response that is fetched once more does no harm.
+    private func isMeant(_ purge: TierPurge, _ fields: FieldView) -> Bool {
+        let key = CacheKey(hash: 0, bytes: request.key.bytes)
+        return switch purge.kind {
+        case .everything: true
+        case .url: key.url.isEqual(to: purge.value.span)
+        case .prefix: key.isBelow(purge.value.span)
+        case .tag, .group: fields.contains(inValues: purge.value.span)
+        }
     }
 
     /// The response is not for this machine's clients: the origin is asked.
@@ -415,7 +438,7 @@ final class TierSession {
         lines.appendLineEnd()
         let age = max(0, facts.responseTime.monotonic - facts.born) / 1_000_000
         var record = TierRecord(
-            key: key, asof: TierPurgeID(milliseconds: 0, number: 0), age: UInt64(age), head: lines.copied())
+            key: key, asof: asof, age: UInt64(age), head: lines.copied())
         record.selecting = selecting
         return record
     }
@@ -522,6 +545,19 @@ final class TierSession {
             guard asHead, let self, state == .writing else { return }
             guard let reply, let outcome = try? TierOutcome(reply), outcome == .done else { return giveUp() }
         }
+    }
+}
+
+extension FieldView {
+    /// Whether the value of any field contains `text`.
+    fileprivate func contains(inValues text: Span<UInt8>) -> Bool {
+        for index in lines.indices {
+            let value = value(at: index)
+            guard value.count >= text.count else { continue }
+            for start in 0...value.count - text.count
+            where value.extracting(start..<start + text.count).isEqual(to: text) { return true }
+        }
+        return false
     }
 }
 

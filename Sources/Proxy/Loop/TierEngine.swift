@@ -23,6 +23,8 @@ final class TierEngine {
     /// The latest `Vary` of resources, by their names in the engine, as far as this loop has heard.
     private var varies: [ByteSlice: ByteSlice] = [:]
     private static let mostVaries = 10_000
+    /// Called when a connection is lost.
+    var onLost: () -> Void = {}
 
     init(_ settings: SharedTierSettings, on loop: EventLoop) {
         self.settings = settings
@@ -100,7 +102,10 @@ final class TierEngine {
     private func received(_ event: RedisClient.Event) {
         switch event {
         // The engine does not tell of keys that were read over the former connection.
-        case .ready, .lost: tellAll()
+        case .ready: tellAll()
+        case .lost:
+            onLost()
+            tellAll()
         case .notConnected, .breakerOpened, .breakerClosed: break
         }
     }

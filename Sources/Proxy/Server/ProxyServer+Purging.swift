@@ -67,6 +67,8 @@ extension ProxyServer {
     func openPurgeDesk() {
         purgeDesk.purge = { [weak self] request, completion in
             guard let self else { return completion(nil) }
+            // Before the purge here: a response from before it may stand in the engine.
+            tierPurges?.add(request, using: KeyWriter(hash: shared.keyHash))
             purge(request, completion: completion)
         }
         shared.purgeMail.open(purgeDesk, on: control)

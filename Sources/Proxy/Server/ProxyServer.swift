@@ -82,6 +82,8 @@ package final class ProxyServer {
     package var isDraining: Bool { [.aboutToDrain, .handedOver, .draining].contains(state) }
     /// How long to wait between `prepareToDrain` and `drain`.
     package var drainDelay: Duration { settings.drainDelay }
+    /// `nil` without a shared tier.
+    var tierPurges: TierPurges?
     private var settings: ProxySettings { loopSettings.settings }
 
     /// Binds the addresses, starts the workers, and then listens. `ready` is called on the control loop with the
@@ -132,6 +134,9 @@ package final class ProxyServer {
             guard let error else {
                 state = .running
                 checks.change(to: loopSettings.origins)
+                tierPurges = settings.sharedTier.map { tier in
+                    TierPurges(tier, shared, on: control) { [unowned self] in purge($0) { _ in } }
+                }
                 return ready(.success(addresses))
             }
             // Clients may have come by now.
@@ -255,6 +260,7 @@ package final class ProxyServer {
         targets = []
         checks.stop()
         purges.cancelAll()
+        tierPurges.take()?.stop()
         // Before the fetches end: a request may end because its fetch does.
         workers.post { $0.reportCutOff() }
         // Otherwise each cancelled fetch would free a slot for a waiting one, which would send its request before it is
