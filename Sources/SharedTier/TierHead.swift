@@ -3,7 +3,7 @@ package import HTTPSemantics
 
 /// The head in a record, read by the rules for heads from origins.
 package struct TierHead: Sendable {
-    /// Fields that no record has: those of one connection (RFC 9111 §3.1), and `Age`, which the engine's clock gives.
+    /// No record has a field of one connection (RFC 9111 §3.1), or `Age`, which the engine's clock gives.
     private static let never =
         FieldSet(.connection) | .proxyConnection | .keepAlive | .te | .transferEncoding | .upgrade | .http2Settings
         | .proxyAuthenticate | .proxyAuthenticationInfo | .age
@@ -12,7 +12,7 @@ package struct TierHead: Sendable {
     package let head: ResponseHead
     package let fields: HeadBlock
 
-    /// Reads a final response to GET. What it may be used for is for the same rules to decide as for an origin's.
+    /// Reads the head of a final response to GET. The rules for heads from origins then decide what it is used for.
     package init(_ record: TierRecord, limits: HeadLimits = .response) throws(TierRefusal) {
         var parser = ResponseHeadParser(limits: limits)
         let bytes = record.head.span

@@ -1,7 +1,7 @@
 package import Bytes
 
-/// The names under which the engine keeps what it has for one primary key. All have one hash tag, so that one node of a
-/// cluster has all of them, and a function can change them together.
+/// The engine's names for one primary key. All have one hash tag, so that one node of a cluster has all of them, and a
+/// function can change them together.
 ///
 ///     co:{h}:m             the resource: its Vary and the records of complete responses
 ///     co:{h}:l:<variant>   the lease of the machine that fetches
@@ -63,8 +63,8 @@ package struct TierKeys: Hashable, Sendable {
     }
 }
 
-/// A hash of 128 bits that is the same on all machines. Collisions can be made on purpose: what is found under a hash is
-/// compared with what was hashed.
+/// A hash of 128 bits that is the same on all machines. Somebody may make a collision on purpose, so a machine compares
+/// the whole key in the record that it finds.
 struct TierHash {
     /// The number of its characters.
     static let length = 22

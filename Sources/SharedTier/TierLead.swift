@@ -1,7 +1,7 @@
 package import Bytes
 
-/// What the machine that leads a fetch writes to the engine: a stream of its own, then a record. It makes commands,
-/// which are sent in this order and may be sent without waiting for replies.
+/// The machine that leads a fetch. It writes a stream of its own to the engine, then a record. Its commands are sent in
+/// the order in which they are made, and may be sent without waiting for replies.
 ///
 /// ```
 /// asking ─head→ streaming ─finish→ over
@@ -69,7 +69,7 @@ package struct TierLead: Hashable, Sendable {
             ])
     }
 
-    /// The body is too long for the engine: those that follow read it from this machine, on from the bytes so far. Reply:
+    /// The body is too long for the engine: followers read it from this machine, on from the bytes so far. Reply:
     /// a `TierOutcome`, by `init(ofEntry:)`. The lease is still renewed, and released at the end of the body.
     package mutating func elsewhere(_ address: ByteSlice) -> TierCommand {
         let mark = seal?.elsewhere(address, at: length, under: token) ?? .empty
@@ -123,10 +123,10 @@ package struct TierLead: Hashable, Sendable {
     }
 }
 
-/// What became of a leader's command.
+/// How a leader's command ended.
 package enum TierOutcome: Hashable, Sendable {
     case done
-    /// The lease ended, or another machine took it over. What this leader writes is of no use any more.
+    /// The lease ended, or another machine took it over. Nobody reads the stream of this leader any more.
     case leaseLost
     /// The engine evicted the stream, or has lost a part of it. The leader releases the lease, if the function has not.
     case streamLost

@@ -4,7 +4,7 @@ package import Bytes
 /// nobody else is.
 package struct TierLookUp: Hashable, Sendable {
     package let keys: TierKeys
-    /// What this machine believes the latest `Vary` to be, in the form that `finish` gets; empty: none.
+    /// The latest `Vary` that this machine knows, in the form that `finish` gets; empty: none.
     package var vary = ByteSlice.empty
     /// The variant under `vary` (`TierKeys.variant(of:)`).
     package var variant = ByteSlice.empty
@@ -12,7 +12,7 @@ package struct TierLookUp: Hashable, Sendable {
     package var token: ByteSlice?
     /// A token that is known to be broken: its lease is taken over, and its record is dropped.
     package var broken = ByteSlice.empty
-    /// The token of a record that is not fresh enough, whatever its lifetime says.
+    /// The token of a record that counts as stale for this request.
     package var stale = ByteSlice.empty
 
     package init(_ keys: TierKeys) { self.keys = keys }
@@ -48,7 +48,7 @@ package struct TierAnswer: Hashable, Sendable {
     package let verdict: Verdict
     /// The engine's time of the answer, in milliseconds.
     package let now: Int64
-    /// What is stored: fresh with the verdict `hit`, otherwise stale.
+    /// The stored response: fresh with the verdict `hit`, otherwise stale.
     package let stored: TierStored?
 
     /// Reads the reply to a look-up.

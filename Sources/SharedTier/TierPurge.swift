@@ -74,12 +74,13 @@ package struct TierPurgeID: Hashable, Sendable, Comparable {
     }
 }
 
-/// What the log says to a machine that has read it up to a cursor.
+/// The news in the log for a machine that has read it up to a cursor.
 package struct TierPurgeNews: Hashable, Sendable {
     /// Whether the log no longer has all purges after the cursor: the machine empties its memory, and reads on from
     /// `last`.
     package let isGap: Bool
-    /// The first id in the log. A response that is older may have been purged by what the log no longer has.
+    /// The first id in the log. An earlier purge, which the log no longer has, may concern a response with an `asof` before
+    /// this id: the response is not used.
     package let first: TierPurgeID
     /// The last id in the log.
     package let last: TierPurgeID

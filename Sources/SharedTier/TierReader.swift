@@ -21,7 +21,7 @@ package struct TierReader: Sendable {
         case refused(TierRefusal)
     }
 
-    /// What an entry brings.
+    /// The news in one entry.
     package enum Piece: Hashable, Sendable {
         /// The record, and when it was written, in the engine's milliseconds.
         case head(ByteSlice, at: Int64)
@@ -42,14 +42,13 @@ package struct TierReader: Sendable {
     package var announced: Int?
     private var lastID = ByteSlice("0-0")
 
-    /// - Parameter seal: without it, the reader believes what it reads.
+    /// - Parameter seal: without it, the reader believes each entry.
     package init(_ token: ByteSlice, seal: TierSeal? = nil) {
         self.token = token
         self.seal = seal
     }
 
-    /// Asks for the entries after the last one, and with them to be told when there are more, even if there is no
-    /// stream yet.
+    /// Asks for the entries after the last one, and to be told when there are more, even if there is no stream yet.
     package func command(_ keys: TierKeys, most: Int = TierNumbers.entriesAtOnce) -> TierCommand {
         let from = ByteBuffer(capacity: 48)
         from.append("(")
@@ -58,8 +57,8 @@ package struct TierReader: Sendable {
             "XRANGE", [.key(keys.stream(token)), .bytes(from.copied()), .of("+"), .of("COUNT"), .number(most)])
     }
 
-    /// Asks who has the lease, and with it to be told when that changes. Sent before `command`: if the lease is lost, the
-    /// entries that follow are all that there will ever be.
+    /// Asks for the token in the lease, and to be told when it changes. Sent before `command`: if the lease is lost, the
+    /// leader adds no entry behind those that `command` then brings.
     package static func lease(_ keys: TierKeys, _ variant: ByteSlice) -> TierCommand {
         TierCommand("GET", [.key(keys.lease(variant))])
     }
@@ -71,7 +70,7 @@ package struct TierReader: Sendable {
     }
 
     /// Reads the reply to `command`, or the entries that came with a hit.
-    /// - Returns: what the entries bring. No entry: no news, or no stream.
+    /// - Returns: a piece for each entry. No entry: no news, or no stream.
     package mutating func read(_ reply: TierValue) throws(TierReplyError) -> [Piece] {
         var pieces: [Piece] = []
         for entry in try reply.list() {

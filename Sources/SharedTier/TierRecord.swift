@@ -1,7 +1,7 @@
 package import Bytes
 
-/// The head of a response, and what another machine must know of it. It is the first entry of a stream; after a 304,
-/// another one stands in the record.
+/// The head of a response with its key, age and variant. It is the first entry of a stream; after a 304, another one
+/// stands in the resource (`TierStored.freshened`).
 ///
 ///     version  1 byte
 ///     asof     16 bytes: the last purge that the leader knew before it sent the request
@@ -56,7 +56,7 @@ package struct TierRecord: Hashable, Sendable {
         return bytes.copied()
     }
 
-    /// Reads what another machine, or anybody, wrote.
+    /// Reads the bytes that another machine, or anybody, wrote.
     /// - Parameters:
     ///   - key: the key that was looked up.
     ///   - token: of the stream.

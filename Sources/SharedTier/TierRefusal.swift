@@ -1,4 +1,4 @@
-/// Why this machine does not use what it found in the engine. Others can write there; nothing in it is trusted.
+/// The reason why this machine does not use a response in the engine. Others can write there; nothing in it is trusted.
 package enum TierRefusal: String, Error, Hashable, Sendable, CaseIterable {
     /// A record of another version of the program.
     case version
@@ -6,8 +6,6 @@ package enum TierRefusal: String, Error, Hashable, Sendable, CaseIterable {
     case form
     /// Not the record of this key: another one with the same hash, or a foreign one.
     case otherKey = "other-key"
-    /// Another machine answered a request with other values in the fields that `Vary` names.
-    case otherVariant = "other-variant"
     /// The head is not one that this program reads from an origin.
     case head
     /// The head has a field that belongs to one connection, or `Age`.

@@ -1,10 +1,10 @@
 import Bytes
 
-/// Marks what a machine writes to the engine, so that others see what somebody without the secret wrote: HMAC-SHA-256
-/// over the kind, the token, the place and the bytes of each entry.
+/// Marks the entries and records of the machines that know a secret: HMAC-SHA-256 over the kind, the token, the place and
+/// the bytes of each.
 ///
-/// Nothing can be moved to another fetch, another place or another key, or be cut short. It can be repeated: who can
-/// write to the engine can bring back an older response of the same key.
+/// Without the secret, nobody can move an entry to another fetch, another place or another key, or cut a body short.
+/// Somebody who can write to the engine can still bring back an older response of the same key.
 package struct TierSeal: Hashable, Sendable {
     private let key: [UInt8]
 

@@ -1,7 +1,7 @@
 package import Bytes
 
-/// Makes the tokens with which one loop leads. No other loop, machine or start of the program has the same token: the
-/// engine compares tokens for equality, and what was written under one is never read under another.
+/// Makes the tokens with which one loop leads. No other loop, machine or start of the program has the same token. The
+/// engine compares tokens for equality, and each has a stream of its own.
 ///
 ///     <22 random characters>.<number>
 ///

@@ -1,7 +1,7 @@
 package import Bytes
 
-/// A reply of the engine, as far as the tier reads replies: whatever the protocol calls a text is one here.
-package indirect enum TierValue: Hashable, Sendable {
+/// A reply of the engine, as far as the tier reads replies: simple, bulk and verbatim texts are all texts here.
+package enum TierValue: Hashable, Sendable {
     case none
     case integer(Int64)
     case text(ByteSlice)
@@ -10,7 +10,7 @@ package indirect enum TierValue: Hashable, Sendable {
     case error(ByteSlice)
 }
 
-/// Why a reply of the engine says nothing. It is never an answer of another kind, so that a caller does without the tier.
+/// The reason why a reply is no answer. The caller then does without the tier.
 package enum TierReplyError: Error, Hashable {
     /// The engine refused, with this text.
     case refused(ByteSlice)

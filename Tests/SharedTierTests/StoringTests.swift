@@ -95,9 +95,12 @@ import Testing
         let resource = try Resource()
         var short = TierLead.Keeping.hour
         (short.fresh, short.lifetime) = (1, 1)
-        try resource.store("a", "one", keeping: short, "accept", "v1")
         try resource.store("b", "two", "accept", "v2")
-        while try resource.ask(nil, vary: "accept", "v1").verdict != .miss {}
+        try resource.store("a", "one", keeping: short, "accept", "v1")
+        var answer = try resource.ask(nil, vary: "accept", "v1")
+        for _ in 0..<1000 where answer.stored != nil { answer = try resource.ask(nil, vary: "accept", "v1") }
+        #expect(answer.verdict == .miss)
+        #expect(answer.stored == nil)
         #expect(try resource.ask(nil, vary: "accept", "v2").verdict == .hit)
     }
 

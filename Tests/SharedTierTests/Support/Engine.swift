@@ -2,21 +2,17 @@ import Glibc
 import SharedTier
 import Synchronization
 
-/// A redis-server of the tests' own, on a Unix socket, without a file on disk.
+/// A redis-server of the tests' own, on a Unix socket, without a file on disk. A shell between the two ends it as soon as
+/// its own input ends: with this object, or with the tests, however they end.
 final class Engine: Sendable {
     struct Failure: Error, CustomStringConvertible { let description: String }
 
     let path: String
     private let process: pid_t
+    private let input: Int32
 
-    /// For tests that change nothing but their own keys. It ends with the tests.
-    static let shared = Result { () throws(Failure) in
-        let engine = try Engine()
-        toEnd.withLock { $0 = engine.process }
-        atexit { toEnd.withLock { process in if process > 0 { kill(process, SIGKILL) } } }
-        return engine
-    }
-    private static let toEnd = Mutex<pid_t>(0)
+    /// For tests that change nothing but their own keys.
+    static let shared = Result { () throws(Failure) in try Engine() }
     private static let count = Atomic(0)
 
     init() throws(Failure) {
@@ -26,10 +22,21 @@ final class Engine: Sendable {
         guard let program = programs.first(where: { unsafe access($0, X_OK) == 0 }) else {
             throw Failure(description: "no redis-server: apt-get install redis-server")
         }
-        let words = [program, "--port", "0", "--unixsocket", path, "--save", "", "--appendonly", "no"]
+        let shell = "\"$0\" \"$@\" </dev/null & server=$!; read line; kill -9 $server; rm -f \"$4\""
+        let words = [
+            "/bin/sh", "-c", shell, program, "--port", "0", "--unixsocket", path, "--save", "", "--appendonly", "no",
+        ]
         var actions = unsafe posix_spawn_file_actions_t()
         unsafe posix_spawn_file_actions_init(&actions)
         defer { unsafe posix_spawn_file_actions_destroy(&actions) }
+        // As a pair of sockets, since Swift does not see `pipe2`: other programs that the tests start must not have it.
+        var ends: (Int32, Int32) = (0, 0)
+        unsafe withUnsafeMutableBytes(of: &ends) { ends in
+            let numbers = unsafe ends.baseAddress?.assumingMemoryBound(to: Int32.self)
+            _ = unsafe socketpair(AF_UNIX, Int32(SOCK_STREAM.rawValue | SOCK_CLOEXEC.rawValue), 0, numbers)
+        }
+        defer { close(ends.0) }
+        unsafe posix_spawn_file_actions_adddup2(&actions, ends.0, 0)
         unsafe posix_spawn_file_actions_addopen(&actions, 1, "/dev/null", O_WRONLY, 0)
         unsafe posix_spawn_file_actions_addopen(&actions, 2, "/dev/null", O_WRONLY, 0)
         var attributes = posix_spawnattr_t()
@@ -42,12 +49,12 @@ final class Engine: Sendable {
         var arguments = unsafe words.map { unsafe strdup($0) } + [nil]
         defer { for index in unsafe arguments.indices { unsafe free(arguments[index]) } }
         var process: pid_t = 0
-        let code = unsafe posix_spawn(&process, program, &actions, &attributes, &arguments, environ)
+        let code = unsafe posix_spawn(&process, "/bin/sh", &actions, &attributes, &arguments, environ)
         guard code == 0 else { throw Failure(description: "\(program) does not start: error \(code)") }
         self.process = process
+        input = ends.1
         for _ in 0..<1000 {
-            if unsafe access(path, F_OK) == 0 {
-                let connection = try EngineConnection(path)
+            if let connection = try? EngineConnection(path) {
                 guard case .text = try connection.send(TierCommand.load) else {
                     throw Failure(description: "the engine does not take the functions")
                 }
@@ -59,7 +66,7 @@ final class Engine: Sendable {
     }
 
     deinit {
-        kill(process, SIGKILL)
+        close(input)
         waitpid(process, nil, 0)
         unsafe unlink(path)
     }

@@ -37,7 +37,7 @@ final class EngineConnection {
         return try flush()[0]
     }
 
-    private var queued = 0
+    private var (queued, awaited) = (0, 0)
 
     /// Adds a command to those of the next `flush`.
     func queue(_ command: TierCommand) {
@@ -67,15 +67,25 @@ final class EngineConnection {
 
     /// Sends what was queued, and waits for all replies.
     func flush() throws(Engine.Failure) -> [TierValue] {
+        try transmit()
+        return try receive()
+    }
+
+    /// Sends what was queued; `receive` then waits for the replies.
+    func transmit() throws(Engine.Failure) {
         let (socket, output) = (socket, output)
         while !output.isEmpty {
             let sent = unsafe output.span.withUnsafeBytes { unsafe Glibc.send(socket, $0.baseAddress, $0.count, 0) }
             guard sent > 0 else { throw Engine.Failure(description: "the engine has gone") }
             output.consume(sent)
         }
+        (awaited, queued) = (awaited + queued, 0)
+    }
+
+    func receive() throws(Engine.Failure) -> [TierValue] {
         var replies: [TierValue] = []
-        while replies.count < queued { if let reply = try value() { replies.append(reply) } }
-        queued = 0
+        while replies.count < awaited { if let reply = try value() { replies.append(reply) } }
+        awaited = 0
         return replies
     }
 
