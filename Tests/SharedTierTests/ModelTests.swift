@@ -66,6 +66,8 @@ struct Schedule {
         case following(TierReader, variant: Int, body: String)
     }
 
+    private static let variants = [0, 1].map { TierKeys.variant(of: ByteSlice("client \($0)").span) }
+
     let seed: UInt64
     /// The commands with the model's answers.
     private(set) var log: [(command: [String], reply: TierValue)] = []
@@ -110,7 +112,7 @@ struct Schedule {
 
     /// The variant of machine's client: two clients differ, if the response varies.
     private func variant(_ machine: Int) -> ByteSlice {
-        believed[machine].isEmpty ? .empty : TierKeys.variant(of: ByteSlice("client \(machine / 2)").span)
+        believed[machine].isEmpty ? .empty : Self.variants[machine / 2]
     }
 
     // MARK: The machines
@@ -278,11 +280,9 @@ struct Schedule {
 
     private var names: [String] {
         [String(keys.resource)]
-            + [ByteSlice.empty, variant(named: 0), variant(named: 1)].map { String(keys.lease($0)) }
+            + ([.empty] + Self.variants).map { String(keys.lease($0)) }
             + streams.map { name($0) }
     }
-
-    private func variant(named client: Int) -> ByteSlice { TierKeys.variant(of: ByteSlice("client \(client)").span) }
 
     private mutating func fault() {
         switch Int.random(in: 0..<6, using: &random) {
