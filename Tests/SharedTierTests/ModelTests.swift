@@ -96,7 +96,7 @@ struct Schedule {
     }
 
     mutating func run() {
-        for _ in 0..<40 {
+        for _ in 0..<28 {
             let choice = Int.random(in: 0..<20, using: &random)
             if choice < 17 { step(Int.random(in: 0..<3, using: &random)) } else { fault() }
         }
