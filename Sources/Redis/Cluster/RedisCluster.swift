@@ -11,6 +11,8 @@ package import Libevent
 /// Confined to its loop. The owner calls `stop` before it drops the object.
 package final class RedisCluster {
     private let seeds: [RedisAddress]
+    /// Of each seed, in their order. Made once, since every command to a single server looks there.
+    private let seedNames: [ByteSlice]
     private let settings: RedisSettings
     private let library: RedisLibrary?
     private let loop: EventLoop
@@ -51,6 +53,7 @@ package final class RedisCluster {
     ) {
         precondition(!seeds.isEmpty, "a cluster of no servers")
         self.seeds = seeds
+        seedNames = seeds.map { Self.name(of: $0) }
         self.settings = settings
         self.library = library
         self.loop = loop
@@ -79,7 +82,7 @@ package final class RedisCluster {
     }
 
     private func startSeeds() {
-        for seed in seeds { _ = client(named: Self.name(of: seed), at: seed) }
+        for (name, seed) in zip(seedNames, seeds) { _ = client(named: name, at: seed) }
     }
 
     private static func name(of address: RedisAddress) -> ByteSlice {
@@ -203,8 +206,8 @@ package final class RedisCluster {
     private func client(for command: RedisCommand) -> RedisClient? {
         if let slot = command.slot, let name = table[slot] { return clients[name] }
         // A server that does not have the key says which does.
-        for seed in seeds {
-            if let client = clients[Self.name(of: seed)], client.isAvailable { return client }
+        for name in seedNames {
+            if let client = clients[name], client.isAvailable { return client }
         }
         return readyClient
     }
