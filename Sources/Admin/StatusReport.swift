@@ -43,6 +43,22 @@ struct StatusReport {
                 json.member("unshareable", now.storage.markedKeys)
                 json.member("evicted", now.storage.evictedFromSmall + now.storage.evictedFromMain)
             }
+            if let tier = now.tier {
+                json.object("shared") { json in
+                    json.array("engines", tier.engines) { json, engine in json.value(engine) }
+                    json.member("connections", tier.counts.connected)
+                    json.member("knows_purges", tier.knowsPurges)
+                    json.member("pending_purges", tier.pendingPurges)
+                    json.array("events", TierEvent.allCases) { json, event in
+                        json.object { json in
+                            json.member("event", event.name)
+                            json.member("count", Int(clamping: tier.counts[event]))
+                        }
+                    }
+                    json.member("bytes_read", Int(clamping: tier.counts.bytesRead))
+                    json.member("bytes_written", Int(clamping: tier.counts.bytesWritten))
+                }
+            }
             json.array("upstreams", Array(zip(now.upstreams, servers))) { json, pair in
                 let (upstream, servers) = pair
                 json.object { json in

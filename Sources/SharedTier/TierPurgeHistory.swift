@@ -47,6 +47,9 @@ package struct TierPurgeHistory: Sendable {
         pending.append(purge)
     }
 
+    /// How many purges are to be written to the log.
+    package var pendingCount: Int { pending.count }
+
     /// The first purge that is to be written to the log.
     package var next: TierPurge? { pending.first }
 

@@ -119,6 +119,7 @@ extension Fetch: ExchangeHandler {
             ask(conditions)
         case .answer(let fetched):
             deliver(fetched)
+            tier?.validated(fetched)
             end(fetched.source == .validated ? .complete : .stoodIn)
         case .answerLeader(let fetched):
             leader?.fetchAnswers(fetched)

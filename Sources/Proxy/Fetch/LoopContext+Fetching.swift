@@ -16,7 +16,7 @@ extension LoopContext {
         _ plan: consuming FetchPlan, _ arrival: borrowing Arrival, leader: borrowing (any FetchLeader)?,
         awaitsContinue: Bool = false
     ) -> FetchOperation {
-        let session = tier.flatMap { TierSession($0, for: plan, shared.tierPurges) }
+        let session = tier.flatMap { TierSession($0, for: plan, shared.tier) }
         let fetch = Fetch(plan, arrival, context: self, leader: leader, awaitsContinue: awaitsContinue)
         fetch.tier = session
         let operation = FetchOperation(

@@ -144,7 +144,7 @@ extension LoopContext {
     private func invalidateEverywhere(_ key: CacheKey, except own: FetchOperation?) {
         if tier != nil {
             let bytes = key.bytes
-            shared.tierPurges.add(TierPurge(.url, bytes[0..<key.url.count], isSoft: false))
+            shared.tier.add(TierPurge(.url, bytes[0..<key.url.count], isSoft: false))
         }
         shared.invalidate(key, using: keys, keepsNotes: true, except: own)
     }

@@ -42,7 +42,7 @@ final class TierSession {
     private static let mostLookUps = 5
 
     private let engine: TierEngine
-    private let purges: TierPurgeMail
+    private let shared: SharedTierState
     /// The last purge that was known before the origin could be asked.
     private let asof: TierPurgeID
     private let request: ClientRequest
@@ -80,11 +80,11 @@ final class TierSession {
     private var keeping = TierLead.Keeping()
 
     /// `nil` if a fetch by `plan` does without the tier: its response is not for others, or the engine does not answer.
-    init?(_ engine: TierEngine, for plan: borrowing FetchPlan, _ purges: TierPurgeMail) {
+    init?(_ engine: TierEngine, for plan: borrowing FetchPlan, _ shared: SharedTierState) {
         guard engine.isAvailable, Self.serves(plan),
-            let cursor = purges.history.withLock({ $0.isCurrent ? $0.cursor : nil })
+            let cursor = shared.history.withLock({ $0.isCurrent ? $0.cursor : nil })
         else { return nil }
-        self.purges = purges
+        self.shared = shared
         asof = cursor
         self.engine = engine
         request = plan.request
@@ -133,6 +133,7 @@ final class TierSession {
 
     /// The engine may have made this machine the leader all the same.
     private func noAnswer() {
+        shared.counts.add(.unanswered)
         if let token = question.token {
             send(TierLead(question.keys, variant: question.variant, token: token, lease: lease).release)
         }
@@ -146,21 +147,25 @@ final class TierSession {
             guard lookUps < Self.mostLookUps else { return end(.over) }
             ask()
         case .hit:
+            shared.counts.add(.hit)
             stored = answer.stored
             reader = answer.stored.map { TierReader($0.token, seal: engine.seal) }
             if let stored = answer.stored { read(stored.entries) }
             mayHaveMore = reader?.state == .content
             end(.found)
         case .join(let token, _):
+            shared.counts.add(.joined)
             reader = TierReader(token, seal: engine.seal)
             end(.found)
         case .lead:
+            shared.counts.add(.led)
             lead = question.token.map {
                 TierLead(question.keys, variant: question.variant, token: $0, lease: lease, seal: engine.seal)
             }
             renewLater()
             end(.leading)
         case .alone, .miss:
+            shared.counts.add(.unshareable)
             end(.over)
         }
     }
@@ -298,6 +303,7 @@ final class TierSession {
             guard handOver(record, at: at, to: fetch) else { return refuse() }
             hasHead = true
         case .content(let bytes):
+            shared.counts.add(bytesRead: bytes.count)
             switch fetch.received(bytes.span) {
             case .taken: break
             case .takenAndFull: isPaused = true
@@ -327,7 +333,7 @@ final class TierSession {
             isOfOtherVariant = true
             return false
         }
-        guard !purges.history.withLock({ $0.mayHavePurged(since: read.asof) { isMeant($0, parsed.fields.view) } })
+        guard !shared.history.withLock({ $0.mayHavePurged(since: read.asof) { isMeant($0, parsed.fields.view) } })
         else {
             return false
         }
@@ -362,6 +368,7 @@ final class TierSession {
     /// The response is not for this machine's clients: the origin is asked.
     private func refuse() {
         if isOfOtherVariant { return lookAgain() }
+        shared.counts.add(.refused)
         let fetch = fetch
         stop()
         fetch?.ask()
@@ -370,6 +377,7 @@ final class TierSession {
     /// No more of the response comes.
     private func brokeOff() {
         let (fetch, former) = (fetch, reader?.token)
+        shared.counts.add(.broken)
         stop()
         guard let fetch else { return }
         if hasHead {
@@ -398,18 +406,45 @@ final class TierSession {
 
     /// The head of the response is there, from whom ever.
     func headCame(_ head: borrowing ReceivedHead, to fetch: Fetch) {
-        guard state == .leading, var lead else { return }
+        guard state == .leading else { return }
         guard let fetched = fetch.fetched else { return giveUp() }
-        let (response, sharing) = (fetched.response, fetched.sharing)
-        guard case .everyone = sharing, fetched.decision.willBeStored, fetched.decision.part == nil,
+        guard fetched.sharing == .everyone, fetched.decision.willBeStored, fetched.decision.part == nil,
             fetched.leaderResponse == nil
-        else { return unshare(for: sharing) }
-        keeping.vary = varyText(of: head.fields)
+        else { return unshare(for: fetched.sharing) }
+        guard begin(fetched.response, head.fields, length: fetched.decision.contentLength) else {
+            return unshare(for: fetched.sharing)
+        }
+        if let content = head.content, fetched.response.isPacked { write(content) }
+    }
+
+    /// The origin has confirmed a stored response, which is the answer: the other machines have it from now on.
+    func validated(_ fetched: FetchedResponse) {
+        guard state == .leading, fetched.source == .validated else { return }
+        let (response, policy) = (fetched.response, request.route.policy)
+        let sharing = response.facts.sharing(
+            answering: request.facts(asking: .get, hasPassCookie: request.hasPassCookie), policy: policy)
+        guard fetched.willBeStored, sharing == .everyone, response.parts == nil, fetched.leaderResponse == nil,
+            let length = response.bodyLength, let pieces = response.pieces
+        else { return }
+        let head = response.head
+        guard begin(response, head.view, length: length) else { return }
+        for index in 0..<pieces.count where state == .writing {
+            let piece = pieces[index]
+            write(piece.span)
+        }
+        finish(trailers: nil)
+    }
+
+    /// Begins to write a response.
+    /// - Returns: whether it is small enough.
+    private func begin(_ response: StoredResponse, _ fields: FieldView, length: Int?) -> Bool {
+        guard var lead else { return false }
+        keeping.vary = varyText(of: fields)
         (keeping.variant, selecting) = variant(under: keeping.vary)
         engine.note(vary: keeping.vary, of: question.keys)
-        guard fetched.decision.contentLength ?? 0 <= engine.settings.maxObjectSize,
-            let record = record(of: head, response, fetched)?.written(under: lead.token, seal: engine.seal)
-        else { return unshare(for: sharing) }
+        guard length ?? 0 <= engine.settings.maxObjectSize,
+            let record = record(of: response, fields, length: length).written(under: lead.token, seal: engine.seal)
+        else { return false }
         let facts = response.facts
         let fresh = max(0, facts.freshUntil - facts.responseTime.monotonic) / 1_000_000
         keeping.fresh = Int(fresh)
@@ -418,27 +453,24 @@ final class TierSession {
         let command = lead.head(record)
         self.lead = lead
         send(command, asHead: true)
-        if let content = head.content, response.isPacked { write(content) }
+        return true
     }
 
-    private func record(of head: borrowing ReceivedHead, _ response: StoredResponse, _ fetched: FetchedResponse)
-        -> TierRecord?
-    {
+    private func record(of response: StoredResponse, _ fields: FieldView, length: Int?) -> TierRecord {
         let (facts, lines, key) = (response.facts, ByteBuffer(capacity: 512), request.key.bytes)
         lines.append("HTTP/1.1 ")
         lines.append(decimal: UInt64(facts.status.code))
         lines.append(" \r\n")
         StoredFields.append(
-            head.fields, facts: facts, policy: request.route.policy, dropping: FieldSet(.contentLength), to: lines)
-        if let length = fetched.decision.contentLength {
+            fields, facts: facts, policy: request.route.policy, dropping: FieldSet(.contentLength), to: lines)
+        if let length {
             lines.append("Content-Length: ")
             lines.append(decimal: UInt64(length))
             lines.appendLineEnd()
         }
         lines.appendLineEnd()
         let age = max(0, facts.responseTime.monotonic - facts.born) / 1_000_000
-        var record = TierRecord(
-            key: key, asof: asof, age: UInt64(age), head: lines.copied())
+        var record = TierRecord(key: key, asof: asof, age: UInt64(age), head: lines.copied())
         record.selecting = selecting
         return record
     }
@@ -491,6 +523,7 @@ final class TierSession {
             let count = min(piece.count, TierNumbers.entryLength)
             guard underWay + count <= Self.mostUnderWay else { return giveUp() }
             underWay += count
+            shared.counts.add(bytesWritten: count)
             let command = lead.content(ByteSlice(copying: piece.span.extracting(first: count)))
             self.lead = lead
             piece.consume(count)
@@ -506,9 +539,13 @@ final class TierSession {
 
     /// The content is complete.
     func contentEnded(_ trailers: ByteSlice?, of fetch: Fetch) {
-        guard state == .writing else { return }
+        if state == .writing { finish(trailers: trailers) }
+    }
+
+    private func finish(trailers: ByteSlice?) {
         flush()
         guard state == .writing, let lead else { return }
+        shared.counts.add(.written)
         send(lead.finish(trailers: trailers ?? .empty, keeping))
         stop()
     }
@@ -524,6 +561,7 @@ final class TierSession {
     /// The response is not written, or no more of it.
     private func giveUp() {
         guard state == .leading || state == .writing, let lead else { return }
+        shared.counts.add(.givenUp)
         send(lead.release)
         stop()
     }

@@ -22,8 +22,8 @@ final class SharedState: Sendable {
     let tags: TagTable
     let callbacks = CallbackBarrier()
     let purgeMail = PurgeMail()
-    /// The purges of the machines that share a tier with this one.
-    let tierPurges = TierPurgeMail()
+    /// What the loops know of the tier that other machines share with this one.
+    let tier = SharedTierState()
     /// The fetches that wait for memory of `budget`.
     let memoryLine = MemoryLine()
     private let liveOrigins = Guarded<[Origin]>([])

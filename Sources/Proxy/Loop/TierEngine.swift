@@ -26,7 +26,10 @@ final class TierEngine {
     /// Called when a connection is lost.
     var onLost: () -> Void = {}
 
-    init(_ settings: SharedTierSettings, on loop: EventLoop) {
+    private let counts: TierCounts
+
+    init(_ settings: SharedTierSettings, _ counts: TierCounts, on loop: EventLoop) {
+        self.counts = counts
         self.settings = settings
         self.loop = loop
         prefix = ByteSlice(settings.prefix)
@@ -102,8 +105,11 @@ final class TierEngine {
     private func received(_ event: RedisClient.Event) {
         switch event {
         // The engine does not tell of keys that were read over the former connection.
-        case .ready: tellAll()
+        case .ready:
+            counts.noteConnection(isReady: true)
+            tellAll()
         case .lost:
+            counts.noteConnection(isReady: false)
             onLost()
             tellAll()
         case .notConnected, .breakerOpened, .breakerClosed: break

@@ -4,6 +4,7 @@ import HTTPSemantics
 import Libevent
 import Logging
 import Routing
+import SharedTier
 import Storage
 import Telemetry
 import Upstream
@@ -18,6 +19,12 @@ extension ProxyServer {
             clientLimit: loopSettings.settings.clients.maxConnections,
             upstreams: loopSettings.origins.map {
                 ($0.settings.name, formerOrigins.snapshot(with: $0), $0.settings.maxConcurrentFetches)
+            },
+            tier: loopSettings.settings.sharedTier.map { tier in
+                let (isCurrent, pending) = shared.tier.history.withLock { ($0.isCurrent, $0.pendingCount) }
+                return TierSnapshot(
+                    engines: tier.engines.map(\.description), counts: shared.tier.counts, knowsPurges: isCurrent,
+                    pendingPurges: pending)
             },
             accessLog: accessLog?.status.families() ?? [])
     }

@@ -24,8 +24,22 @@ package struct ServerSnapshot: Sendable {
     /// For each upstream: the counts of its finished fetches and of its fetches in flight, and how many may run at a
     /// time (`slots`). In the order of the configuration.
     package let upstreams: [(name: String, operations: OperationQueueSnapshot, slots: Int)]
+    /// The shared tier; `nil` without one.
+    package let tier: TierSnapshot?
     /// The metrics of the access log; empty without one.
     package let accessLog: [MetricFamily]
+}
+
+/// The shared tier at one moment.
+package struct TierSnapshot: Sendable {
+    /// Where its engine is, without users and passwords.
+    package let engines: [String]
+    /// The counts of all loops.
+    package let counts: TierCounts
+    /// Whether this machine knows all purges; otherwise it uses nothing that the engine has.
+    package let knowsPurges: Bool
+    /// The purges made here that the others do not know yet.
+    package let pendingPurges: Int
 }
 
 /// Measurements that only the workers can take, each on its loop.

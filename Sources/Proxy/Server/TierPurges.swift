@@ -38,11 +38,11 @@ final class TierPurges {
     ) {
         self.shared = shared
         self.purge = purge
-        engine = TierEngine(settings, on: loop)
+        engine = TierEngine(settings, shared.tier.counts, on: loop)
         log = TierKeys.purges(prefix: ByteSlice(settings.prefix))
         let bound = LoopBound(self, on: loop)
-        shared.tierPurges.open { bound.handle.post { bound.value.write() } }
-        engine.onLost = { [unowned self] in self.shared.tierPurges.history.withLock { $0.isCurrent = false } }
+        shared.tier.open { bound.handle.post { bound.value.write() } }
+        engine.onLost = { [unowned self] in self.shared.tier.history.withLock { $0.isCurrent = false } }
         engine.watch([log], for: self) { [unowned self] in read() }
         timer = loop.schedule(every: Self.interval) { [unowned self] in
             read()
@@ -52,7 +52,7 @@ final class TierPurges {
 
     func stop() {
         timer?.cancel()
-        shared.tierPurges.close()
+        shared.tier.close()
         engine.stop()
     }
 
@@ -62,7 +62,7 @@ final class TierPurges {
         guard engine.isAvailable else { return }
         guard !isReading else { return isReadAgain = true }
         (isReading, isReadAgain) = (true, false)
-        let cursor = shared.tierPurges.history.withLock { $0.cursor }
+        let cursor = shared.tier.history.withLock { $0.cursor }
         engine.send(TierPurgeNews.command(log: log, after: cursor), patience: Self.patience) { [self] reply in
             isReading = false
             guard let reply, let news = try? TierPurgeNews(reply) else { return }
@@ -73,17 +73,17 @@ final class TierPurges {
     private func take(_ news: TierPurgeNews, isFirst: Bool) {
         if news.isGap {
             // At the start nothing is stored: the log is read from its beginning.
-            shared.tierPurges.history.withLock { $0.begin(at: isFirst ? news.first : news.last) }
+            shared.tier.history.withLock { $0.begin(at: isFirst ? news.first : news.last) }
             own = []
             if !isFirst { purge(.everything) }
             return read()
         }
         for entry in news.purges {
-            shared.tierPurges.history.withLock { $0.note(entry.purge, entry.id) }
+            shared.tier.history.withLock { $0.note(entry.purge, entry.id) }
             if own.remove(entry.id) == nil, let request = PurgeRequest(entry.purge) { purge(request) }
         }
         if let last = news.purges.last, last.id < news.last { return read() }
-        shared.tierPurges.history.withLock { $0.isCurrent = true }
+        shared.tier.history.withLock { $0.isCurrent = true }
         if isReadAgain { read() }
     }
 
@@ -100,12 +100,12 @@ final class TierPurges {
             }
         }
         for tag in request.tags { purges.append(TierPurge(.tag, tag, isSoft: request.isSoft)) }
-        for purge in purges { shared.tierPurges.add(purge) }
+        for purge in purges { shared.tier.add(purge) }
     }
 
     private func write() {
         guard !isWriting, engine.isAvailable,
-            let next = shared.tierPurges.history.withLock({ $0.isCurrent ? $0.next : nil })
+            let next = shared.tier.history.withLock({ $0.isCurrent ? $0.next : nil })
         else { return }
         isWriting = true
         engine.send(next.command(log: log), patience: Self.patience) { [self] reply in
@@ -113,7 +113,7 @@ final class TierPurges {
             // After a failure, the next second. The purge may stand in the log twice then, which does no harm.
             guard case .text(let text)? = reply, let id = TierPurgeID(text.span) else { return }
             own.insert(id)
-            shared.tierPurges.history.withLock { $0.noteWritten(as: id) }
+            shared.tier.history.withLock { $0.noteWritten(as: id) }
             write()
         }
     }

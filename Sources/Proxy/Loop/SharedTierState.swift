@@ -1,8 +1,10 @@
 import Bytes
 import SharedTier
 
-/// The purges that the machines of a shared tier know of, and the way to the log for those that are made here. Any thread.
-final class TierPurgeMail: Sendable {
+/// What all loops know of the shared tier: its purges, with the way to the log for those that are made here, and its
+/// counts. Any thread.
+final class SharedTierState: Sendable {
+    let counts = TierCounts()
     let history = Guarded(TierPurgeHistory())
     private let writer = Guarded<(@Sendable () -> Void)?>(nil)
 
