@@ -60,8 +60,6 @@ final class TierSession {
     // Reading
     private var reader: TierReader?
     private var hasHead = false
-    /// Whether the head is for requests with other fields: there may be a response for these.
-    private var isOfOtherVariant = false
     private var isPaused = false
     private var isRequesting = false
     private var mayHaveMore = true
@@ -300,8 +298,17 @@ final class TierSession {
         guard let fetch else { return stop() }
         switch next {
         case .head(let record, let at):
-            guard handOver(record, at: at, to: fetch) else { return refuse() }
-            hasHead = true
+            switch handOver(record, at: at, to: fetch) {
+            case .taken: hasHead = true
+            case .otherVariant: lookAgain()
+            case .useless:
+                shared.counts.add(.refused)
+                lookAgain(without: reader?.token)
+            case .notForThisMachine:
+                shared.counts.add(.refused)
+                stop()
+                fetch.ask()
+            }
         case .content(let bytes):
             shared.counts.add(bytesRead: bytes.count)
             switch fetch.received(bytes.span) {
@@ -318,25 +325,30 @@ final class TierSession {
         }
     }
 
-    /// - Returns: whether the fetch uses the response.
-    private func handOver(_ bytes: ByteSlice, at: Int64, to fetch: Fetch) -> Bool {
+    /// What became of a head from the engine.
+    private enum HeadUse {
+        case taken
+        /// It is for requests with other fields: there may be a response for these.
+        case otherVariant
+        /// Nobody can use it: it was purged, or is not what a machine writes.
+        case useless
+        /// This machine would not store it for all.
+        case notForThisMachine
+    }
+
+    private func handOver(_ bytes: ByteSlice, at: Int64, to fetch: Fetch) -> HeadUse {
         let key = request.key.bytes
         let record = stored?.freshened ?? bytes
         guard let token = reader?.token,
             let read = try? TierRecord(reading: record, for: key.span, under: token, seal: engine.seal),
             let parsed = try? TierHead(read)
-        else { return false }
+        else { return .useless }
         // Beside the key: a response to a request with other values in the fields that `Vary` names.
         let vary = varyText(of: parsed.fields.view)
         engine.note(vary: vary, of: question.keys)
-        guard variant(under: vary).selecting == read.selecting else {
-            isOfOtherVariant = true
-            return false
-        }
+        guard variant(under: vary).selecting == read.selecting else { return .otherVariant }
         guard !shared.history.withLock({ $0.mayHavePurged(since: read.asof) { isMeant($0, parsed.fields.view) } })
-        else {
-            return false
-        }
+        else { return .useless }
         reader?.announced = parsed.announced
         let time = stored?.at ?? at
         let age = max(0, clockLead + engine.loop.now / 1_000_000 - time) + Int64(clamping: read.age)
@@ -346,11 +358,11 @@ final class TierSession {
         head.append(decimal: UInt64(age / 1000))
         head.append("\r\n\r\n")
         var parser = ResponseHeadParser()
-        guard case .complete? = try? parser.parse(head.span) else { return false }
+        guard case .complete? = try? parser.parse(head.span) else { return .useless }
         let received = ReceivedHead(parser.head, fields: parser.view(in: head.span), content: nil)
-        guard HeadHandling(of: fetch).mayUseStored(received) else { return false }
+        guard HeadHandling(of: fetch).mayUseStored(received) else { return .notForThisMachine }
         fetch.received(received)
-        return true
+        return .taken
     }
 
     /// Whether a purge is one of a response to the request with these fields. Tags are found wherever they stand: a
@@ -365,15 +377,6 @@ final class TierSession {
         }
     }
 
-    /// The response is not for this machine's clients: the origin is asked.
-    private func refuse() {
-        if isOfOtherVariant { return lookAgain() }
-        shared.counts.add(.refused)
-        let fetch = fetch
-        stop()
-        fetch?.ask()
-    }
-
     /// No more of the response comes.
     private func brokeOff() {
         let (fetch, former) = (fetch, reader?.token)
@@ -383,19 +386,18 @@ final class TierSession {
         if hasHead {
             return fetch.failed(with: UpstreamError(.body, detail: "the shared tier has no more of the response"))
         }
-        question.broken = former ?? .empty
-        lookAgain(for: fetch)
+        self.fetch = fetch
+        lookAgain(without: former)
     }
 
-    private func lookAgain() {
+    /// Looks up once more; the fetch waits.
+    /// - Parameter broken: the token of what is of no use.
+    private func lookAgain(without broken: ByteSlice? = nil) {
         let fetch = fetch
         stop()
-        if let fetch { lookAgain(for: fetch) }
-    }
-
-    private func lookAgain(for fetch: Fetch) {
+        guard let fetch else { return }
+        question.broken = broken ?? .empty
         guard lookUps < Self.mostLookUps, engine.isAvailable else { return fetch.ask() }
-        isOfOtherVariant = false
         question.token = engine.nextToken()
         (reader, stored, mayHaveMore) = (nil, nil, true)
         self.fetch = fetch
