@@ -84,7 +84,8 @@ let package = Package(
         .target(
             name: "Proxy",
             dependencies: [
-                "Bytes", "Coalescing", "CoalescingPlaces", "HTTPSemantics", "Libevent", "Redis", "Routing", "SharedTier",
+                "Bytes", "Coalescing", "CoalescingPlaces", "HTTPSemantics", "Libevent", "Redis", "Routing",
+                "SharedTier",
                 "Storage", "Telemetry", "Upstream", theirs("Logging", of: "swift-log"),
             ],
             swiftSettings: lending
