@@ -26,10 +26,13 @@ final class TierEngine {
     /// Called when a connection is lost.
     var onLost: () -> Void = {}
 
-    private let counts: TierCounts
+    private let state: SharedTierState
+    /// How long the engine took for what a client waits for.
+    private let replyTimes: TierReplyTimes
 
-    init(_ settings: SharedTierSettings, _ counts: TierCounts, on loop: EventLoop) {
-        self.counts = counts
+    init(_ settings: SharedTierSettings, _ state: SharedTierState, on loop: EventLoop) {
+        self.state = state
+        replyTimes = state.counts.replyTimesOfLoop()
         self.settings = settings
         self.loop = loop
         prefix = ByteSlice(settings.prefix)
@@ -42,7 +45,7 @@ final class TierEngine {
                 name: ByteSlice(TierFunctions.library), code: ByteSlice(TierFunctions.text)),
             on: loop, resolver: Resolver(on: loop),
             onPush: { [weak self] in self?.received(push: $0) },
-            onEvent: { [weak self] _, event in self?.received(event) })
+            onEvent: { [weak self] address, event in self?.received(event, of: address) })
         cluster?.start()
     }
 
@@ -60,13 +63,26 @@ final class TierEngine {
     func nextToken() -> ByteSlice { tokens.next() }
 
     /// - Parameters:
-    ///   - patience: how long the reply may take, in nanoseconds; `nil`: the time of the settings.
+    ///   - patience: how long the reply may take, in nanoseconds; `nil`: the time of the settings, for what a client
+    ///     waits for.
     ///   - completion: called once, never inside this call, with `nil` if there is no reply.
     func send(_ command: TierCommand, patience: Int64? = nil, _ completion: @escaping (TierValue?) -> Void) {
         guard let cluster else { return loop.atIterationEnd { completion(nil) } }
-        cluster.send(RedisCommand(command), until: patience.map { loop.now + $0 }) { reply in
+        let sent = patience == nil ? loop.now : nil
+        cluster.send(RedisCommand(command), until: patience.map { loop.now + $0 }) { [weak self] reply in
+            self?.note(reply, sent: sent)
             if case .value(let value) = reply { completion(TierValue(value)) } else { completion(nil) }
         }
+    }
+
+    /// - Parameter sent: when the command was sent, if a client waits for the reply.
+    private func note(_ reply: RedisReply, sent: Int64?) {
+        switch reply {
+        case .unavailable: return
+        case .failed(.condition(_, let words)), .failed(.error(let words)): state.nodes.noteRefusal(words, at: loop.now)
+        case .value, .late, .failed: break
+        }
+        if let sent { replyTimes.add(nanoseconds: UInt64(max(0, loop.now - sent))) }
     }
 
     // MARK: Vary
@@ -102,17 +118,15 @@ final class TierEngine {
         }
     }
 
-    private func received(_ event: RedisClient.Event) {
+    private func received(_ event: RedisClient.Event, of address: RedisAddress) {
+        state.nodes.note(event, of: address, owner: ObjectIdentifier(self), at: loop.now)
         switch event {
         // The engine does not tell of keys that were read over the former connection.
-        case .ready:
-            counts.noteConnection(isReady: true)
-            tellAll()
-        case .lost:
-            counts.noteConnection(isReady: false)
+        case .ready: tellAll()
+        case .lost, .dropped(wasReady: true):
             onLost()
             tellAll()
-        case .notConnected, .breakerOpened, .breakerClosed: break
+        case .notConnected, .breakerOpened, .breakerClosed, .dropped: break
         }
     }
 
@@ -120,7 +134,7 @@ final class TierEngine {
 }
 
 extension RedisAddress {
-    fileprivate init(_ location: RedisLocation) {
+    init(_ location: RedisLocation) {
         let place: Location =
             switch location.place {
             case .tcp(let host, let port): .tcp(host: host, port: port)

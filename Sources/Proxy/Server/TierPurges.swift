@@ -38,8 +38,9 @@ final class TierPurges {
     ) {
         self.shared = shared
         self.purge = purge
-        engine = TierEngine(settings, shared.tier.counts, on: loop)
+        engine = TierEngine(settings, shared.tier, on: loop)
         log = TierKeys.purges(prefix: ByteSlice(settings.prefix))
+        shared.tier.purgesRead = loop.now
         let bound = LoopBound(self, on: loop)
         shared.tier.open { bound.handle.post { bound.value.write() } }
         engine.onLost = { [unowned self] in self.shared.tier.history.withLock { $0.isCurrent = false } }
@@ -84,6 +85,7 @@ final class TierPurges {
         }
         if let last = news.purges.last, last.id < news.last { return read() }
         shared.tier.history.withLock { $0.isCurrent = true }
+        shared.tier.purgesRead = engine.loop.now
         if isReadAgain { read() }
     }
 
