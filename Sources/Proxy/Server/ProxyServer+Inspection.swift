@@ -20,12 +20,12 @@ extension ProxyServer {
             upstreams: loopSettings.origins.map {
                 ($0.settings.name, formerOrigins.snapshot(with: $0), $0.settings.maxConcurrentFetches)
             },
-            tier: loopSettings.settings.sharedTier.map { tier in
+            tier: tierPurges.map { tier in
                 let (isCurrent, pending, known) = shared.tier.history.withLock {
                     ($0.isCurrent, $0.pendingCount, $0.knownCount)
                 }
                 return TierSnapshot(
-                    engines: tier.engines.map(\.description), nodes: shared.tier.nodes.snapshot,
+                    engines: tier.engines, nodes: shared.tier.nodes.snapshot,
                     counts: shared.tier.counts, knowsPurges: isCurrent, pendingPurges: pending, knownPurges: known,
                     purgeLag: max(0, control.now - shared.tier.purgesRead))
             },
