@@ -69,19 +69,6 @@ package struct TierLead: Hashable, Sendable {
             ])
     }
 
-    /// The body is too long for the engine: followers read it from this machine, on from the bytes so far. Reply:
-    /// a `TierOutcome`, by `init(ofEntry:)`. The lease is still renewed, and released at the end of the body.
-    package mutating func elsewhere(_ address: ByteSlice) -> TierCommand {
-        let mark = seal?.elsewhere(address, at: length, under: token) ?? .empty
-        entries += 1
-        return TierCommand(
-            "XADD",
-            [
-                .key(keys.stream(token)), .of("NOMKSTREAM"), .of(TierEntryID.closing), .of("w"), .bytes(address),
-                .of("s"), .bytes(mark),
-            ])
-    }
-
     /// The leader is alive. Reply: a `TierOutcome`.
     package var renewal: TierCommand { call("co1_renew", [.bytes(token), .number(lease)]) }
 

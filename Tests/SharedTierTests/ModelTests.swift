@@ -239,7 +239,6 @@ struct Schedule {
             bodies += 1
             if !finished.contains(token) { faults.append("a follower of \(token) saw an end that was refused") }
             machines[number] = .idle
-        case .elsewhere: faults.append("elsewhere")
         case .refused(let reason):
             if !damaged.contains(token) { faults.append("a follower of \(token) was told \(reason)") }
             machines[number] = .idle

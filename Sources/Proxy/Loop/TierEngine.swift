@@ -4,6 +4,7 @@ import Libevent
 import Redis
 import Routing
 import SharedTier
+import Upstream
 
 /// One loop's way to the engine of the shared tier. Owned by its `LoopContext`, confined to its loop.
 ///
@@ -23,6 +24,10 @@ final class TierEngine {
     /// The latest `Vary` of resources, by their names in the engine, as far as this loop has heard.
     private var varies: [ByteSlice: ByteSlice] = [:]
     private static let mostVaries = 10_000
+    /// The length of a lease in milliseconds.
+    let leaseMilliseconds: Int
+    /// Where other machines reach this one, as `HOST:PORT`; `nil`: nowhere.
+    let advertised: ByteSlice?
     /// Called when a connection is lost.
     var onLost: () -> Void = {}
 
@@ -33,6 +38,8 @@ final class TierEngine {
         self.settings = settings
         self.loop = loop
         prefix = ByteSlice(settings.prefix)
+        leaseMilliseconds = Int(settings.lease.nanoseconds / 1_000_000)
+        advertised = settings.advertised.map { ByteSlice($0.hostAndPort) }
         seal = settings.secret.map { TierSeal(secret: $0.span) }
         var redis = RedisSettings()
         redis.timeout = settings.timeout.nanoseconds

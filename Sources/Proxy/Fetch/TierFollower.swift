@@ -1,0 +1,223 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Routing
+import SharedTier
+import Upstream
+
+/// Reads a response from the engine that another machine has fetched, or is fetching, and gives it to a fetch piece by
+/// piece. Owned by its session, confined to the session's loop.
+///
+/// ```
+/// new ─begin→ reading ─end of the body, or no more of use→ over (the session is told)        any ─stop→ over
+/// ```
+///
+/// While another machine fetches, the engine pushes a word when there is more, which is then requested; and the lease is
+/// looked at from time to time, since a leader that has died tells nobody.
+final class TierFollower {
+    enum End {
+        case complete(trailers: ByteSlice?)
+        /// The head is for requests with other fields: there may be a response for these.
+        case otherVariant
+        /// Nobody can use the response: it was purged, or is not what a machine writes.
+        case useless
+        /// This machine would not store the response for all.
+        case notForThisMachine
+        /// The body is at this address of another machine, under a head with these fields.
+        case elsewhere(ByteSlice, TierHead)
+        /// No more of it comes: its leader has gone, or the engine has evicted it.
+        case broken(hasHead: Bool)
+    }
+
+    private enum State { case new, reading, over }
+
+    /// Names the stream.
+    var token: ByteSlice { reader.token }
+
+    private let session: TierSession
+    private let question: TierLookUp
+    private var state = State.new
+    private var reader: TierReader
+    /// The response in the engine; `nil` while another machine fetches it.
+    private let stored: TierStored?
+    private weak var fetch: Fetch?
+    private var onEnd: ((End) -> Void)?
+    /// What was read, and the fetch has not taken.
+    private var pieces: [TierReader.Piece] = []
+    private var hasHead = false
+    private var isPaused = false
+    private var isRequesting = false
+    private var mayHaveMore = true
+    private var timer: Timer?
+
+    private var engine: TierEngine { session.engine }
+    private var keys: TierKeys { question.keys }
+    private var watched: [ByteSlice] { [keys.stream(token), keys.lease(question.variant)] }
+
+    /// Follows the machine that leads under this token.
+    init(of session: TierSession, _ question: TierLookUp, after token: ByteSlice) {
+        self.session = session
+        self.question = question
+        reader = TierReader(token, seal: session.engine.seal)
+        stored = nil
+    }
+
+    /// Reads what is in the engine.
+    init(of session: TierSession, _ question: TierLookUp, reading stored: TierStored) {
+        self.session = session
+        self.question = question
+        reader = TierReader(stored.token, seal: session.engine.seal)
+        self.stored = stored
+        read(stored.entries)
+        mayHaveMore = reader.state == .content
+    }
+
+    /// - Parameter onEnd: called once, never inside this call, unless `stop` is called before.
+    func begin(for fetch: Fetch, onEnd: @escaping (End) -> Void) {
+        state = .reading
+        self.fetch = fetch
+        self.onEnd = onEnd
+        engine.loop.atIterationEnd { [self] in goOn() }
+        guard stored == nil else { return }
+        engine.watch(watched, for: self) { [unowned self] in
+            mayHaveMore = true
+            goOn()
+        }
+    }
+
+    /// The fetch has room for more content.
+    func resume() {
+        guard isPaused else { return }
+        isPaused = false
+        goOn()
+    }
+
+    /// Nobody is told any more.
+    func stop() {
+        if state == .reading, stored == nil { engine.unwatch(watched, for: self) }
+        state = .over
+        timer?.cancel()
+        (timer, onEnd, fetch, pieces) = (nil, nil, nil, [])
+    }
+
+    private func end(_ end: End) {
+        let onEnd = onEnd
+        stop()
+        onEnd?(end)
+    }
+
+    private func brokeOff() { end(.broken(hasHead: hasHead)) }
+
+    // MARK: Reading
+
+    private func read(_ entries: TierValue) {
+        var next = reader
+        if let found = try? next.read(entries) { pieces += found }
+        reader = next
+    }
+
+    /// Hands over what was read, and reads more.
+    private func goOn() {
+        while state == .reading, !isPaused, !pieces.isEmpty { handOver(pieces.removeFirst()) }
+        guard state == .reading, !isPaused else { return }
+        if case .refused(let refusal) = reader.state {
+            noteRefusal(refusal)
+            return hasHead ? brokeOff() : end(.useless)
+        }
+        guard mayHaveMore, !isRequesting else { return }
+        requestMore()
+    }
+
+    private func requestMore() {
+        (isRequesting, mayHaveMore) = (true, false)
+        var isLed: Bool?
+        // A complete response needs no leader.
+        if stored == nil {
+            let reader = reader
+            engine.send(TierReader.lease(keys, question.variant)) { reply in
+                isLed = reply.flatMap { try? reader.leads($0) }
+            }
+        } else {
+            isLed = false
+        }
+        engine.send(reader.command(keys)) { [self] reply in
+            isRequesting = false
+            guard state == .reading else { return }
+            guard let reply, let isLed else { return brokeOff() }
+            let before = pieces.count
+            read(reply)
+            if pieces.count - before >= TierNumbers.entriesAtOnce { mayHaveMore = true }
+            if pieces.count == before, !isLed, reader.isOpen { return brokeOff() }
+            // The last entries of a leader that has ended are here: what is missing never comes.
+            if !isLed, pieces.count > before { mayHaveMore = true }
+            watchLease()
+            goOn()
+        }
+    }
+
+    private func watchLease() {
+        timer?.cancel()
+        guard stored == nil else { return }
+        timer = engine.loop.schedule(after: engine.settings.lease.nanoseconds + 100_000_000) { [weak self] in
+            guard let self, state == .reading else { return }
+            mayHaveMore = true
+            goOn()
+        }
+    }
+
+    private func noteRefusal(_ refusal: TierRefusal) {
+        fetch?.context.notices.refused(refusal, of: session.request)
+    }
+
+    // MARK: The fetch
+
+    private func handOver(_ next: TierReader.Piece) {
+        guard let fetch else { return stop() }
+        switch next {
+        case .head(let record, let at):
+            if let problem = handOver(record, at: at, to: fetch) { end(problem) } else { hasHead = true }
+        case .content(let bytes):
+            session.shared.counts.add(bytesRead: bytes.count)
+            switch fetch.received(bytes.span) {
+            case .taken: break
+            case .takenAndFull: isPaused = true
+            case .refused(let count):
+                isPaused = true
+                pieces.insert(.content(bytes[count..<bytes.count]), at: 0)
+            }
+        case .end(let trailers):
+            end(.complete(trailers: trailers.isEmpty ? nil : trailers))
+        }
+    }
+
+    /// - Returns: why the head is not for the fetch.
+    private func handOver(_ bytes: ByteSlice, at: Int64, to fetch: Fetch) -> End? {
+        let (request, shared) = (session.request, session.shared)
+        let key = request.key.bytes
+        let (record, parsed): (TierRecord, TierHead)
+        do throws(TierRefusal) {
+            record = try TierRecord(reading: stored?.freshened ?? bytes, for: key.span, under: token, seal: engine.seal)
+            parsed = try TierHead(record)
+        } catch {
+            noteRefusal(error)
+            return .useless
+        }
+        // Beside the key: a response to a request with other values in the fields that `Vary` names.
+        let vary = request.tierVary(of: parsed.fields.view)
+        engine.note(vary: vary, of: keys)
+        guard request.tierVariant(under: vary).selecting == record.selecting else { return .otherVariant }
+        let fields = parsed.fields
+        guard !shared.history.withLock({ $0.mayHavePurged(since: record.asof) { request.isMeant(by: $0, fields) } })
+        else { return .useless }
+        if !record.elsewhere.isEmpty { return .elsewhere(record.elsewhere, parsed) }
+        reader.announced = parsed.announced
+        let age = max(0, session.engineTime - (stored?.at ?? at)) + Int64(clamping: record.age)
+        guard let head = record.headForFetch(age: age / 1000, isHit: stored != nil) else { return .useless }
+        var parser = ResponseHeadParser()
+        guard case .complete? = try? parser.parse(head.span) else { return .useless }
+        let received = ReceivedHead(parser.head, fields: parser.view(in: head.span), content: nil)
+        guard HeadHandling(of: fetch).mayUseStored(received) else { return .notForThisMachine }
+        fetch.received(received)
+        return nil
+    }
+}

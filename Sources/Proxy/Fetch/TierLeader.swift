@@ -1,0 +1,203 @@
+import Bytes
+import HTTPSemantics
+import Libevent
+import Routing
+import SharedTier
+import Storage
+import Upstream
+
+/// Writes the response of a fetch that this machine leads to the engine, while it arrives. Owned by its session, confined
+/// to the session's loop.
+///
+/// ```
+/// leading ─head of a response that is for all→ writing ─the end of the body→ over (finished)
+///   │ ├─the same, too large for the engine→ announcing ─the fetch ends→ over (released)
+///   │ ├─head of another response→ over (unshared)
+///   │ └─304→ over (the stored response is fresh again, or is written whole)
+///   └─the fetch ends; in any state: the lease is lost, the engine is too slow or full→ over (released)
+/// ```
+final class TierLeader {
+    private enum State { case leading, writing, announcing, over }
+
+    /// How long the reply to a command may take, in nanoseconds: no client waits for it.
+    static let patience: Int64 = 2_000_000_000
+    /// The bytes of content that go to the engine at once, as soon as so many are there.
+    private static let pieceSize = 64 << 10
+    /// How long fewer bytes wait for more, in nanoseconds.
+    private static let pieceDelay: Int64 = 10_000_000
+
+    private let engine: TierEngine
+    private let shared: SharedTierState
+    private let request: ClientRequest
+    private let asof: TierPurgeID
+    private var lead: TierLead
+    private var state = State.leading
+    private let piece = ByteBuffer(capacity: 0)
+    /// The bytes on their way to the engine.
+    private var underWay = 0
+    /// The most bytes of content that are written. More than `max-object` if the length is not known before: those who
+    /// follow get the rest, but the response is not kept.
+    private var mostContent = 0
+    private var hasPieceTimer = false
+    private var keeping = TierLead.Keeping()
+    private var timer: Timer?
+
+    /// The engine has made this machine the leader.
+    init(for session: TierSession, _ question: TierLookUp, _ token: ByteSlice) {
+        engine = session.engine
+        shared = session.shared
+        request = session.request
+        asof = session.asof
+        lead = TierLead(
+            question.keys, variant: question.variant, token: token, lease: engine.leaseMilliseconds, seal: engine.seal)
+        renewLater()
+    }
+
+    /// The head of the response is there.
+    func headCame(_ head: borrowing ReceivedHead, to fetch: Fetch) {
+        guard state == .leading else { return }
+        guard let fetched = fetch.fetched else { return giveUp() }
+        guard fetched.sharing == .everyone, fetched.decision.willBeStored, fetched.decision.part == nil,
+            fetched.leaderResponse == nil
+        else { return unshare(for: fetched.sharing) }
+        mostContent = max(engine.settings.maxObjectSize, fetch.context.storage.objectLimit)
+        guard begin(fetched.response, head.fields, length: fetched.decision.contentLength) else {
+            return unshare(for: fetched.sharing)
+        }
+        if let content = head.content, fetched.response.isPacked { write(content) }
+    }
+
+    /// The origin has confirmed a stored response, which is the answer: the other machines have it from now on.
+    func validated(_ fetched: FetchedResponse) {
+        guard state == .leading, fetched.source == .validated else { return }
+        let (response, policy) = (fetched.response, request.route.policy)
+        let sharing = response.facts.sharing(
+            answering: request.facts(asking: .get, hasPassCookie: request.hasPassCookie), policy: policy)
+        guard fetched.willBeStored, sharing == .everyone, response.parts == nil, fetched.leaderResponse == nil,
+            let length = response.bodyLength, length <= engine.settings.maxObjectSize, let pieces = response.pieces
+        else { return }
+        let head = response.head
+        guard begin(response, head.view, length: length) else { return }
+        for index in 0..<pieces.count where state == .writing {
+            let piece = pieces[index]
+            write(piece.span)
+        }
+        contentEnded(nil)
+    }
+
+    /// Begins to write a response.
+    /// - Returns: whether it is small enough, or other machines can read its body from this one.
+    private func begin(_ response: StoredResponse, _ fields: FieldView, length: Int?) -> Bool {
+        keeping.vary = request.tierVary(of: fields)
+        let variant = request.tierVariant(under: keeping.vary)
+        keeping.variant = variant.name
+        engine.note(vary: keeping.vary, of: lead.keys)
+        let facts = response.facts
+        let age = max(0, facts.responseTime.monotonic - facts.born) / 1_000_000
+        var record = TierRecord(
+            key: request.key.bytes, asof: asof, age: UInt64(age),
+            head: response.headForTier(fields, policy: request.route.policy, length: length))
+        record.selecting = variant.selecting
+        let isTooLarge = length ?? 0 > engine.settings.maxObjectSize
+        if isTooLarge {
+            guard let address = engine.advertised else { return false }
+            record.elsewhere = address
+        }
+        guard let written = record.written(under: lead.token, seal: engine.seal) else { return false }
+        let fresh = max(0, facts.freshUntil - facts.responseTime.monotonic) / 1_000_000
+        keeping.fresh = Int(fresh)
+        keeping.lifetime = Int(fresh) + 1000 * Int(max(facts.staleWhileRevalidate, facts.staleIfError))
+        state = isTooLarge ? .announcing : .writing
+        if isTooLarge { shared.announce(lead.token, of: request.key.bytes) }
+        send(lead.head(written)) { (try? TierOutcome($0)) == .done }
+        return true
+    }
+
+    /// Content has come.
+    func contentCame(_ bytes: Span<UInt8>) {
+        guard state == .writing else { return }
+        guard lead.length + piece.count + bytes.count <= mostContent else { return giveUp() }
+        write(bytes)
+    }
+
+    private func write(_ bytes: Span<UInt8>) {
+        piece.append(bytes)
+        if piece.count >= Self.pieceSize { return flush() }
+        guard !hasPieceTimer, !piece.isEmpty else { return }
+        hasPieceTimer = true
+        engine.loop.schedule(after: Self.pieceDelay) { [weak self] in
+            self?.hasPieceTimer = false
+            self?.flush()
+        }
+    }
+
+    private func flush() {
+        let piece = piece
+        while state == .writing, !piece.isEmpty {
+            let count = min(piece.count, TierNumbers.entryLength)
+            // Otherwise the engine is too slow.
+            guard underWay + count <= engine.settings.maxObjectSize + TierNumbers.entryLength else { return giveUp() }
+            underWay += count
+            shared.counts.add(bytesWritten: count)
+            let command = lead.content(ByteSlice(copying: piece.span.extracting(first: count)))
+            piece.consume(count)
+            send(command) { [weak self] reply in
+                self?.underWay -= count
+                return (try? TierOutcome(ofEntry: reply)) == .done
+            }
+        }
+    }
+
+    /// The content is complete.
+    func contentEnded(_ trailers: ByteSlice?) {
+        guard state == .writing else { return }
+        flush()
+        guard state == .writing else { return }
+        if lead.length > engine.settings.maxObjectSize { keeping.lifetime = 0 }
+        shared.counts.add(.written)
+        engine.send(lead.finish(trailers: trailers ?? .empty, keeping), patience: Self.patience) { _ in }
+        stop()
+    }
+
+    private func unshare(for sharing: Sharing) {
+        var time = Duration.seconds(1)
+        if case .nobody = sharing { time = engine.settings.lease }
+        engine.send(lead.unshare(for: Int(time.nanoseconds / 1_000_000)), patience: Self.patience) { _ in }
+        stop()
+    }
+
+    /// The response is not written, or no more of it. A second call does nothing.
+    func giveUp() {
+        guard state != .over else { return }
+        if state != .announcing { shared.counts.add(.givenUp) }
+        engine.send(lead.release, patience: Self.patience) { _ in }
+        stop()
+    }
+
+    private func stop() {
+        if state == .announcing { shared.withdraw(lead.token) }
+        state = .over
+        timer?.cancel()
+        timer = nil
+    }
+
+    private func renewLater() {
+        timer = engine.loop.schedule(after: engine.settings.lease.nanoseconds / 3) { [weak self] in
+            guard let self, state != .over else { return }
+            engine.send(lead.renewal, patience: Self.patience) { [weak self] reply in
+                guard let self, let reply, let outcome = try? TierOutcome(reply), outcome != .done else { return }
+                stop()
+            }
+            renewLater()
+        }
+    }
+
+    /// Sends a command without which those who follow miss something: gives up if it fails.
+    private func send(_ command: TierCommand, isDone: @escaping (TierValue) -> Bool) {
+        engine.send(command, patience: Self.patience) { [weak self] reply in
+            let isDone = reply.map(isDone) ?? false
+            guard let self, !isDone else { return }
+            giveUp()
+        }
+    }
+}
