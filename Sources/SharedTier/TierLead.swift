@@ -96,10 +96,15 @@ package struct TierLead: Hashable, Sendable {
             ])
     }
 
-    /// The response is for no other request, and probably the next ones neither. Reply: a `TierOutcome`.
-    /// - Parameter milliseconds: how long nobody waits for such a response.
-    package func unshare(for milliseconds: Int) -> TierCommand {
-        TierCommand(function: "co1_unshare", keys: [keys.lease(variant)], [.bytes(token), .number(milliseconds)])
+    /// The other machines do without this response. Reply: a `TierOutcome`.
+    /// - Parameters:
+    ///   - milliseconds: how long nobody waits for such a response.
+    ///   - isForOne: whether it is for no other request, and probably the next ones neither; `false`: each machine may
+    ///     fetch it once for its own clients.
+    package func unshare(for milliseconds: Int, isForOne: Bool) -> TierCommand {
+        TierCommand(
+            function: "co1_unshare", keys: [keys.lease(variant)],
+            [.bytes(token), .number(milliseconds), .of(isForOne ? "--" : "-")])
     }
 
     /// The fetch ends without a response for others. Reply: a `TierOutcome`.

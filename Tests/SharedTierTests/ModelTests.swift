@@ -175,7 +175,7 @@ struct Schedule {
         let choice = Int.random(in: 0..<12, using: &random)
         if !streams.contains(token) {
             switch choice {
-            case 0: return over(lead.unshare(for: 60_000))
+            case 0: return over(lead.unshare(for: 60_000, isForOne: Bool.random(using: &random)))
             case 1: return over(lead.release)
             case 2, 3:
                 guard let stored else { return over(lead.release) }

@@ -27,6 +27,8 @@ final class TierFollower {
         case elsewhere(ByteSlice, TierHead)
         /// No more of it comes: its leader has gone, or the engine has evicted it.
         case broken(hasHead: Bool)
+        /// The engine did not answer.
+        case unanswered
     }
 
     private enum State { case new, reading, over }
@@ -47,8 +49,13 @@ final class TierFollower {
     private var hasHead = false
     private var isPaused = false
     private var isRequesting = false
+    /// Since when the engine gives no answer, in nanoseconds of the loop's clock.
+    private var silentSince: Int64?
     private var mayHaveMore = true
     private var timer: Timer?
+
+    /// After no reply, in nanoseconds.
+    private static let pause: Int64 = 50_000_000
 
     private var engine: TierEngine { session.engine }
     private var keys: TierKeys { question.keys }
@@ -106,7 +113,8 @@ final class TierFollower {
         onEnd?(end)
     }
 
-    private func brokeOff() { end(.broken(hasHead: hasHead)) }
+    /// A record whose response is not whole is of no use to anybody.
+    private func brokeOff() { end(stored == nil || hasHead ? .broken(hasHead: hasHead) : .useless) }
 
     // MARK: Reading
 
@@ -118,14 +126,24 @@ final class TierFollower {
 
     /// Hands over what was read, and reads more.
     private func goOn() {
-        while state == .reading, !isPaused, !pieces.isEmpty { handOver(pieces.removeFirst()) }
+        if case .refused(let refusal) = reader.state, state == .reading, !hasHead {
+            noteRefusal(refusal)
+            return end(.useless)
+        }
+        while state == .reading, !isPaused, mayHandOver { handOver(pieces.removeFirst()) }
         guard state == .reading, !isPaused else { return }
         if case .refused(let refusal) = reader.state {
             noteRefusal(refusal)
-            return hasHead ? brokeOff() : end(.useless)
+            return brokeOff()
         }
         guard mayHaveMore, !isRequesting else { return }
         requestMore()
+    }
+
+    /// The head of a complete response is held back until content is there, or the end: what is missing then, or wrong,
+    /// harms nobody.
+    private var mayHandOver: Bool {
+        !pieces.isEmpty && (hasHead || stored == nil || pieces.count > 1 || !reader.isOpen)
     }
 
     private func requestMore() {
@@ -134,16 +152,17 @@ final class TierFollower {
         // A complete response needs no leader.
         if stored == nil {
             let reader = reader
-            engine.send(TierReader.lease(keys, question.variant)) { reply in
+            engine.send(TierReader.lease(keys, question.variant), patience: patience) { reply in
                 isLed = reply.flatMap { try? reader.leads($0) }
             }
         } else {
             isLed = false
         }
-        engine.send(reader.command(keys)) { [self] reply in
+        engine.send(reader.command(keys), patience: patience) { [self] reply in
             isRequesting = false
             guard state == .reading else { return }
-            guard let reply, let isLed else { return brokeOff() }
+            guard let reply, let isLed else { return noReply() }
+            silentSince = nil
             let before = pieces.count
             read(reply)
             if pieces.count - before >= TierNumbers.entriesAtOnce { mayHaveMore = true }
@@ -153,6 +172,22 @@ final class TierFollower {
             watchLease()
             goOn()
         }
+    }
+
+    /// How long a reply may take, in nanoseconds; `nil`: the time of the settings. A client that has a head would be cut
+    /// off, or the origin asked once more.
+    private var patience: Int64? { hasHead ? engine.settings.lease.nanoseconds / 3 : nil }
+
+    /// The engine does not answer. That says nothing of the response: if its rest cannot be requested from the origin, the
+    /// engine is asked again for a while.
+    private func noReply() {
+        guard hasHead else { return end(.unanswered) }
+        let (now, since) = (engine.loop.now, silentSince ?? engine.loop.now)
+        guard fetch?.resumption == nil, now - since < engine.settings.lease.nanoseconds else { return brokeOff() }
+        silentSince = since
+        mayHaveMore = true
+        timer?.cancel()
+        timer = engine.loop.schedule(after: Self.pause) { [weak self] in self?.goOn() }
     }
 
     private func watchLease() {
@@ -209,6 +244,10 @@ final class TierFollower {
         let fields = parsed.fields
         guard !shared.history.withLock({ $0.mayHavePurged(since: record.asof) { request.isMeant(by: $0, fields) } })
         else { return .useless }
+        if let stored, let announced = parsed.announced, announced != stored.length {
+            noteRefusal(.length)
+            return .useless
+        }
         if !record.elsewhere.isEmpty { return .elsewhere(record.elsewhere, parsed) }
         reader.announced = parsed.announced
         let age = max(0, session.engineTime - (stored?.at ?? at)) + Int64(clamping: record.age)

@@ -19,12 +19,14 @@ import Upstream
 final class TierLeader {
     private enum State { case leading, writing, announcing, over }
 
-    /// How long the reply to a command may take, in nanoseconds: no client waits for it.
-    static let patience: Int64 = 2_000_000_000
     /// The bytes of content that go to the engine at once, as soon as so many are there.
     private static let pieceSize = 64 << 10
     /// How long fewer bytes wait for more, in nanoseconds.
     private static let pieceDelay: Int64 = 10_000_000
+    /// How long each machine fetches for itself, in nanoseconds, after a response that is not for the tier.
+    private static let apart: Int64 = 1_000_000_000
+    /// The longest time, in nanoseconds, for which all machines remember that a response is for one request.
+    private static let mostUnshared: Int64 = 30_000_000_000
 
     private let engine: TierEngine
     private let shared: SharedTierState
@@ -59,10 +61,10 @@ final class TierLeader {
         guard let fetched = fetch.fetched else { return giveUp() }
         guard fetched.sharing == .everyone, fetched.decision.willBeStored, fetched.decision.part == nil,
             fetched.leaderResponse == nil
-        else { return unshare(for: fetched.sharing) }
+        else { return unshare(fetched, in: fetch) }
         mostContent = max(engine.settings.maxObjectSize, fetch.context.storage.objectLimit)
         guard begin(fetched.response, head.fields, length: fetched.decision.contentLength) else {
-            return unshare(for: fetched.sharing)
+            return unshare(for: Self.apart, isForOne: false)
         }
         if let content = head.content, fetched.response.isPacked { write(content) }
     }
@@ -109,7 +111,7 @@ final class TierLeader {
         keeping.lifetime = Int(fresh) + 1000 * Int(max(facts.staleWhileRevalidate, facts.staleIfError))
         state = isTooLarge ? .announcing : .writing
         if isTooLarge { shared.announce(lead.token, of: request.key.bytes) }
-        send(lead.head(written)) { (try? TierOutcome($0)) == .done }
+        send(lead.head(written)) { reply throws(TierReplyError) in try TierOutcome(reply) }
         return true
     }
 
@@ -141,9 +143,9 @@ final class TierLeader {
             shared.counts.add(bytesWritten: count)
             let command = lead.content(ByteSlice(copying: piece.span.extracting(first: count)))
             piece.consume(count)
-            send(command) { [weak self] reply in
+            send(command) { [weak self] reply throws(TierReplyError) in
                 self?.underWay -= count
-                return (try? TierOutcome(ofEntry: reply)) == .done
+                return try TierOutcome(ofEntry: reply)
             }
         }
     }
@@ -155,14 +157,22 @@ final class TierLeader {
         guard state == .writing else { return }
         if lead.length > engine.settings.maxObjectSize { keeping.lifetime = 0 }
         shared.counts.add(.written)
-        engine.send(lead.finish(trailers: trailers ?? .empty, keeping), patience: Self.patience) { _ in }
+        engine.send(lead.finish(trailers: trailers ?? .empty, keeping), patience: TierEngine.patience) { _ in }
         stop()
     }
 
-    private func unshare(for sharing: Sharing) {
-        var time = Duration.seconds(1)
-        if case .nobody = sharing { time = engine.settings.lease }
-        engine.send(lead.unshare(for: Int(time.nanoseconds / 1_000_000)), patience: Self.patience) { _ in }
+    private func unshare(_ fetched: FetchedResponse, in fetch: Fetch) {
+        let reason = fetched.sharing.reasonToRemember(
+            fetched.response.facts.status, for: fetch.plan, leaderWasReleased: fetch.leaderWasReleased)
+        guard reason != nil else { return unshare(for: Self.apart, isForOne: false) }
+        let memory = fetch.context.settings.coalescing.unshareableTTL.nanoseconds
+        unshare(for: min(memory, Self.mostUnshared), isForOne: true)
+    }
+
+    /// - Parameter time: in nanoseconds.
+    private func unshare(for time: Int64, isForOne: Bool) {
+        let command = lead.unshare(for: Int(max(1, time / 1_000_000)), isForOne: isForOne)
+        engine.send(command, patience: TierEngine.patience) { _ in }
         stop()
     }
 
@@ -170,7 +180,7 @@ final class TierLeader {
     func giveUp() {
         guard state != .over else { return }
         if state != .announcing { shared.counts.add(.givenUp) }
-        engine.send(lead.release, patience: Self.patience) { _ in }
+        engine.release(lead)
         stop()
     }
 
@@ -184,7 +194,7 @@ final class TierLeader {
     private func renewLater() {
         timer = engine.loop.schedule(after: engine.settings.lease.nanoseconds / 3) { [weak self] in
             guard let self, state != .over else { return }
-            engine.send(lead.renewal, patience: Self.patience) { [weak self] reply in
+            engine.send(lead.renewal, patience: TierEngine.patience) { [weak self] reply in
                 guard let self, let reply, let outcome = try? TierOutcome(reply), outcome != .done else { return }
                 stop()
             }
@@ -192,11 +202,21 @@ final class TierLeader {
         }
     }
 
-    /// Sends a command without which those who follow miss something: gives up if it fails.
-    private func send(_ command: TierCommand, isDone: @escaping (TierValue) -> Bool) {
-        engine.send(command, patience: Self.patience) { [weak self] reply in
-            let isDone = reply.map(isDone) ?? false
-            guard let self, !isDone else { return }
+    /// Sends a command without which those who follow miss something. If it fails, nothing more is written; if the engine
+    /// refuses it, as a full one does, the other machines are not to try the same one after another.
+    private func send(
+        _ command: TierCommand, _ outcome: @escaping (TierValue) throws(TierReplyError) -> TierOutcome
+    ) {
+        engine.send(command, patience: TierEngine.patience) { [weak self] reply in
+            var result: TierOutcome?
+            do throws(TierReplyError) {
+                if let reply { result = try outcome(reply) }
+            } catch {
+                guard let self, state != .over else { return }
+                shared.counts.add(.givenUp)
+                return unshare(for: Self.apart, isForOne: false)
+            }
+            guard let self, result != .done else { return }
             giveUp()
         }
     }

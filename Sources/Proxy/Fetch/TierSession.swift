@@ -23,7 +23,8 @@ import Upstream
 ///   │                                        ├─the response is not for this machine→ over (the origin is asked)
 ///   │                                        └─the body breaks off, here or atPeer→ over (the origin is asked for the rest)
 ///   ├─lead→ leading (TierLeader) ─the fetch ends→ over
-///   └─unshareable, no answer in time→ over
+///   ├─the response is for each request alone→ released ─the fetch begins→ over (its waiters look up again)
+///   └─not for other machines, no answer in time→ over
 /// ```
 ///
 /// Whatever the engine does, the fetch goes on: at the worst as if there were no tier.
@@ -34,6 +35,8 @@ final class TierSession {
         case following(TierFollower)
         case atPeer(TierPeer)
         case leading(TierLeader)
+        /// For so many nanoseconds the response is for each request alone.
+        case released(Int64)
         case over
     }
 
@@ -122,7 +125,7 @@ final class TierSession {
         shared.counts.add(.unanswered)
         if let token = question.token {
             let lead = TierLead(question.keys, variant: question.variant, token: token, lease: engine.leaseMilliseconds)
-            engine.send(lead.release, patience: TierLeader.patience) { _ in }
+            engine.release(lead)
         }
         lookedUp(.over)
     }
@@ -144,8 +147,10 @@ final class TierSession {
             guard let token = question.token else { return lookedUp(.over) }
             shared.counts.add(.led)
             lookedUp(.leading(TierLeader(for: self, question, token)))
-        case .alone, .miss:
+        case .alone(let left, let isForOne):
             shared.counts.add(.unshareable)
+            lookedUp(isForOne ? .released(max(0, left) * 1_000_000) : .over)
+        case .miss:
             lookedUp(.over)
         }
     }
@@ -153,7 +158,10 @@ final class TierSession {
     /// A look-up has ended.
     private func lookedUp(_ next: State) {
         state = next
-        if case .found = next { operation?.raisePriority(to: .immediate) }
+        switch next {
+        case .found, .released: operation?.raisePriority(to: .immediate)
+        case .asking, .following, .atPeer, .leading, .over: break
+        }
         if let lookUp = lookUp.take() {
             lookUp.finish(.success(()))
             return
@@ -166,14 +174,24 @@ final class TierSession {
     // MARK: The fetch
 
     /// The operation of the fetch has begun.
-    /// - Returns: whether the fetch gets its response from the tier.
+    /// - Returns: whether the fetch needs no origin for now.
     func begin(for fetch: Fetch) -> Bool {
-        guard case .found(let follower) = state else { return false }
-        state = .following(follower)
-        self.fetch = fetch
-        fetch.noteAsking()
-        follower.begin(for: fetch) { [unowned self] in followerEnded($0) }
-        return true
+        switch state {
+        case .found(let follower):
+            state = .following(follower)
+            self.fetch = fetch
+            fetch.noteAsking()
+            follower.begin(for: fetch) { [unowned self] in followerEnded($0) }
+            return true
+        case .released(let time):
+            Announcement(of: fetch).rememberUnshareable(for: time)
+            // Not from inside the call that begins the fetch.
+            let loop = engine.loop
+            loop.atIterationEnd { fetch.end(.released) }
+            return true
+        case .asking, .following, .atPeer, .leading, .over:
+            return false
+        }
     }
 
     /// The fetch has room for more content.
@@ -181,7 +199,7 @@ final class TierSession {
         switch state {
         case .following(let follower): follower.resume()
         case .atPeer(let peer): peer.resume()
-        case .asking, .found, .leading, .over: break
+        case .asking, .found, .leading, .released, .over: break
         }
     }
 
@@ -193,7 +211,7 @@ final class TierSession {
         case .following(let follower): follower.stop()
         case .atPeer(let peer): peer.stop()
         case .leading(let leader): leader.giveUp()
-        case .found, .over: break
+        case .found, .released, .over: break
         }
         state = .over
         turn.take()?.finish()
@@ -216,6 +234,9 @@ final class TierSession {
         case .broken(hasHead: true):
             shared.counts.add(.broken)
             askOriginForRest(after: UpstreamError(.body, detail: "the shared tier has no more of the response"))
+        case .unanswered:
+            shared.counts.add(.unanswered)
+            askOrigin()
         case .notForThisMachine:
             shared.counts.add(.refused)
             askOrigin()

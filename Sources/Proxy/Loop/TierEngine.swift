@@ -31,6 +31,12 @@ final class TierEngine {
     /// Called when a connection is lost.
     var onLost: () -> Void = {}
 
+    /// Leases that are to be given up, until when.
+    private var owed: [(lead: TierLead, end: Int64)] = []
+    private static let mostOwed = 1000
+    /// How long a reply may take for which no client waits, in nanoseconds.
+    static let patience: Int64 = 2_000_000_000
+
     private let counts: TierCounts
 
     init(_ settings: SharedTierSettings, _ counts: TierCounts, on loop: EventLoop) {
@@ -76,6 +82,22 @@ final class TierEngine {
         }
     }
 
+    /// Gives up a lease. If the engine cannot be told now, it is told when it is there again, as long as others might
+    /// wait for the lease to end.
+    func release(_ lead: TierLead) {
+        let end = loop.now + settings.lease.nanoseconds
+        send(lead.release, patience: Self.patience) { [weak self] reply in
+            guard let self, reply == nil, loop.now < end, owed.count < Self.mostOwed else { return }
+            owed.append((lead, end))
+        }
+    }
+
+    private func releaseOwed() {
+        let due = owed
+        owed = []
+        for (lead, end) in due where loop.now < end { release(lead) }
+    }
+
     // MARK: Vary
 
     /// The latest `Vary` of a resource that this loop has heard of.
@@ -114,12 +136,14 @@ final class TierEngine {
         // The engine does not tell of keys that were read over the former connection.
         case .ready:
             counts.noteConnection(isReady: true)
+            releaseOwed()
             tellAll()
         case .lost:
             counts.noteConnection(isReady: false)
             onLost()
             tellAll()
-        case .notConnected, .breakerOpened, .breakerClosed: break
+        case .breakerClosed: releaseOwed()
+        case .notConnected, .breakerOpened: break
         }
     }
 
