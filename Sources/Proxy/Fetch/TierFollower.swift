@@ -127,13 +127,13 @@ final class TierFollower {
     /// Hands over what was read, and reads more.
     private func goOn() {
         if case .refused(let refusal) = reader.state, state == .reading, !hasHead {
-            noteRefusal(refusal)
+            session.noteRefusal(refusal)
             return end(.useless)
         }
         while state == .reading, !isPaused, mayHandOver { handOver(pieces.removeFirst()) }
         guard state == .reading, !isPaused else { return }
         if case .refused(let refusal) = reader.state {
-            noteRefusal(refusal)
+            session.noteRefusal(refusal)
             return brokeOff()
         }
         guard mayHaveMore, !isRequesting else { return }
@@ -200,10 +200,6 @@ final class TierFollower {
         }
     }
 
-    private func noteRefusal(_ refusal: TierRefusal) {
-        fetch?.context.notices.refused(refusal, of: session.request)
-    }
-
     // MARK: The fetch
 
     private func handOver(_ next: TierReader.Piece) {
@@ -227,34 +223,18 @@ final class TierFollower {
 
     /// - Returns: why the head is not for the fetch.
     private func handOver(_ bytes: ByteSlice, at: Int64, to fetch: Fetch) -> End? {
-        let (request, shared) = (session.request, session.shared)
-        let key = request.key.bytes
-        let (record, parsed): (TierRecord, TierHead)
-        do throws(TierRefusal) {
-            record = try TierRecord(reading: stored?.freshened ?? bytes, for: key.span, under: token, seal: engine.seal)
-            parsed = try TierHead(record)
-        } catch {
-            noteRefusal(error)
-            return .useless
+        let offer: TierOffer
+        switch session.judge(stored?.freshened ?? bytes, under: token, at: stored?.at ?? at, length: stored?.length) {
+        case .good(let good): offer = good
+        case .otherVariant: return .otherVariant
+        case .useless: return .useless
         }
-        // Beside the key: a response to a request with other values in the fields that `Vary` names.
-        let vary = request.tierVary(of: parsed.fields.view)
-        engine.note(vary: vary, of: keys)
-        guard request.tierVariant(under: vary).selecting == record.selecting else { return .otherVariant }
-        let fields = parsed.fields
-        guard !shared.history.withLock({ $0.mayHavePurged(since: record.asof) { request.isMeant(by: $0, fields) } })
-        else { return .useless }
-        if let stored, let announced = parsed.announced, announced != stored.length {
-            noteRefusal(.length)
-            return .useless
-        }
-        if !record.elsewhere.isEmpty { return .elsewhere(record.elsewhere, parsed) }
-        reader.announced = parsed.announced
-        let age = max(0, session.engineTime - (stored?.at ?? at)) + Int64(clamping: record.age)
-        guard let head = record.headForFetch(age: age / 1000, isHit: stored != nil) else { return .useless }
+        if !offer.record.elsewhere.isEmpty { return .elsewhere(offer.record.elsewhere, offer.head) }
+        reader.announced = offer.head.announced
+        let text = offer.text(isHit: stored != nil)
         var parser = ResponseHeadParser()
-        guard case .complete? = try? parser.parse(head.span) else { return .useless }
-        let received = ReceivedHead(parser.head, fields: parser.view(in: head.span), content: nil)
+        guard case .complete? = try? parser.parse(text.span) else { return .useless }
+        let received = ReceivedHead(parser.head, fields: parser.view(in: text.span), content: nil)
         guard HeadHandling(of: fetch).mayUseStored(received) else { return .notForThisMachine }
         fetch.received(received)
         return nil

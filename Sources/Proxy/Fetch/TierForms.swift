@@ -36,21 +36,67 @@ extension TierRecord {
     static let (cacheName, statusLine): (StaticString, StaticString) = (
         "coalesced-shared", "Cache-Status: coalesced-shared;"
     )
+}
+
+/// A head from the engine that a request may have, as far as the tier can tell.
+struct TierOffer {
+    let record: TierRecord
+    let head: TierHead
+    /// In seconds.
+    let age: Int64
 
     /// The head as a fetch gets it: with its age, and with a member of `Cache-Status` that tells of the tier.
-    /// - Parameters:
-    ///   - age: in seconds.
-    ///   - isHit: whether the response was there, rather than being fetched by another machine.
-    func headForFetch(age: Int64, isHit: Bool) -> ByteSlice? {
-        guard head.count > 2 else { return nil }
-        let lines = ByteBuffer(capacity: head.count + 80)
-        lines.append(head.span.extracting(first: head.count - 2))
+    /// - Parameter isHit: whether the response was there, rather than being fetched by another machine.
+    func text(isHit: Bool) -> ByteSlice {
+        let (head, lines) = (record.head, ByteBuffer(capacity: record.head.count + 80))
+        // Without the empty line.
+        lines.append(head.span.extracting(first: max(0, head.count - 2)))
         lines.append("Age: ")
         lines.append(decimal: UInt64(max(0, age)))
         lines.appendLineEnd()
-        lines.append(Self.statusLine)
+        lines.append(TierRecord.statusLine)
         lines.append(isHit ? " hit\r\n\r\n" : " fwd=miss; collapsed\r\n\r\n")
         return lines.copied()
+    }
+}
+
+/// What a request may do with a head from the engine.
+enum TierJudgement {
+    case good(TierOffer)
+    /// It is for requests with other fields: there may be a response for these.
+    case otherVariant
+    /// Nobody can use it: it was purged, or is not what a machine writes.
+    case useless
+}
+
+extension TierSession {
+    /// - Parameters:
+    ///   - bytes: the record.
+    ///   - token: of its stream.
+    ///   - time: when it was written, in the engine's milliseconds.
+    ///   - length: of the body if it is complete.
+    func judge(_ bytes: ByteSlice, under token: ByteSlice, at time: Int64, length: Int64?) -> TierJudgement {
+        let key = request.key.bytes
+        let (record, head): (TierRecord, TierHead)
+        do throws(TierRefusal) {
+            record = try TierRecord(reading: bytes, for: key.span, under: token, seal: engine.seal)
+            head = try TierHead(record)
+            if let length, let announced = head.announced, announced != length { throw .length }
+        } catch {
+            noteRefusal(error)
+            return .useless
+        }
+        // Beside the key: a response to a request with other values in the fields that `Vary` names.
+        let fields = head.fields
+        let vary = request.tierVary(of: fields.view)
+        note(vary: vary)
+        guard request.tierVariant(under: vary).selecting == record.selecting else { return .otherVariant }
+        let wasPurged = shared.history.withLock { history in
+            history.mayHavePurged(since: record.asof) { request.isMeant(by: $0, fields) }
+        }
+        if wasPurged { return .useless }
+        let age = max(0, engineTime - time) + Int64(clamping: record.age)
+        return .good(TierOffer(record: record, head: head, age: age / 1000))
     }
 }
 

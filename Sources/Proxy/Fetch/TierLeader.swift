@@ -21,6 +21,8 @@ final class TierLeader {
 
     /// The bytes of content that go to the engine at once, as soon as so many are there.
     private static let pieceSize = 64 << 10
+    /// The most bytes that may be on their way to the engine, unless `max-object` is more.
+    private static let leastUnderWay = 8 << 20
     /// How long fewer bytes wait for more, in nanoseconds.
     private static let pieceDelay: Int64 = 10_000_000
     /// How long each machine fetches for itself, in nanoseconds, after a response that is not for the tier.
@@ -44,8 +46,18 @@ final class TierLeader {
     private var keeping = TierLead.Keeping()
     private var timer: Timer?
 
+    /// A stale response in the engine, which the origin may confirm.
+    struct Former {
+        let token: ByteSlice
+        let length: Int64
+        let head: TierHead
+    }
+
+    private let former: Former?
+
     /// The engine has made this machine the leader.
-    init(for session: TierSession, _ question: TierLookUp, _ token: ByteSlice) {
+    init(for session: TierSession, _ question: TierLookUp, _ token: ByteSlice, after former: Former?) {
+        self.former = former
         engine = session.engine
         shared = session.shared
         request = session.request
@@ -79,6 +91,7 @@ final class TierLeader {
             let length = response.bodyLength, length <= engine.settings.maxObjectSize, let pieces = response.pieces
         else { return }
         let head = response.head
+        if freshenFormer(by: response, head.view, length: length) { return }
         guard begin(response, head.view, length: length) else { return }
         for index in 0..<pieces.count where state == .writing {
             let piece = pieces[index]
@@ -87,32 +100,54 @@ final class TierLeader {
         contentEnded(nil)
     }
 
+    /// The engine has the response that was confirmed: only its head is written.
+    /// - Returns: false if the engine has none, or another one.
+    private func freshenFormer(by response: StoredResponse, _ fields: FieldView, length: Int) -> Bool {
+        guard let former, former.length == length, let tag = fields.entityTag, !tag.isWeak else { return false }
+        let block = former.head.fields
+        guard let own = fields.firstIndex(of: .etag), let other = block.view.firstIndex(of: .etag),
+            fields.value(at: own).isEqual(to: block.view.value(at: other)),
+            let record = record(of: response, fields, length: length).written(under: former.token, seal: engine.seal),
+            keeping.variant == lead.variant
+        else { return false }
+        shared.counts.add(.written)
+        stop(lead.freshen(former.token, with: record, fresh: keeping.fresh, lifetime: keeping.lifetime))
+        return true
+    }
+
     /// Begins to write a response.
     /// - Returns: whether it is small enough, or other machines can read its body from this one.
     private func begin(_ response: StoredResponse, _ fields: FieldView, length: Int?) -> Bool {
-        keeping.vary = request.tierVary(of: fields)
-        let variant = request.tierVariant(under: keeping.vary)
-        keeping.variant = variant.name
-        engine.note(vary: keeping.vary, of: lead.keys)
-        let facts = response.facts
-        let age = max(0, facts.responseTime.monotonic - facts.born) / 1_000_000
-        var record = TierRecord(
-            key: request.key.bytes, asof: asof, age: UInt64(age),
-            head: response.headForTier(fields, policy: request.route.policy, length: length))
-        record.selecting = variant.selecting
+        var record = record(of: response, fields, length: length)
         let isTooLarge = length ?? 0 > engine.settings.maxObjectSize
         if isTooLarge {
             guard let address = engine.advertised else { return false }
             record.elsewhere = address
         }
         guard let written = record.written(under: lead.token, seal: engine.seal) else { return false }
-        let fresh = max(0, facts.freshUntil - facts.responseTime.monotonic) / 1_000_000
-        keeping.fresh = Int(fresh)
-        keeping.lifetime = Int(fresh) + 1000 * Int(max(facts.staleWhileRevalidate, facts.staleIfError))
         state = isTooLarge ? .announcing : .writing
+        engine.writerBegan()
         if isTooLarge { shared.announce(lead.token, of: request.key.bytes) }
         send(lead.head(written)) { reply throws(TierReplyError) in try TierOutcome(reply) }
         return true
+    }
+
+    /// The record of a response. Also settles how long the engine keeps it, and for which requests.
+    private func record(of response: StoredResponse, _ fields: FieldView, length: Int?) -> TierRecord {
+        keeping.vary = request.tierVary(of: fields)
+        let variant = request.tierVariant(under: keeping.vary)
+        keeping.variant = variant.name
+        engine.note(vary: keeping.vary, of: lead.keys)
+        let facts = response.facts
+        let fresh = max(0, facts.freshUntil - facts.responseTime.monotonic) / 1_000_000
+        keeping.fresh = Int(fresh)
+        keeping.lifetime = Int(fresh) + 1000 * Int(max(facts.staleWhileRevalidate, facts.staleIfError))
+        let age = max(0, facts.responseTime.monotonic - facts.born) / 1_000_000
+        var record = TierRecord(
+            key: request.key.bytes, asof: asof, age: UInt64(age),
+            head: response.headForTier(fields, policy: request.route.policy, length: length))
+        record.selecting = variant.selecting
+        return record
     }
 
     /// Content has come.
@@ -138,7 +173,7 @@ final class TierLeader {
         while state == .writing, !piece.isEmpty {
             let count = min(piece.count, TierNumbers.entryLength)
             // Otherwise the engine is too slow.
-            guard underWay + count <= engine.settings.maxObjectSize + TierNumbers.entryLength else { return giveUp() }
+            guard underWay + count <= max(Self.leastUnderWay, engine.settings.maxObjectSize) else { return giveUp() }
             underWay += count
             shared.counts.add(bytesWritten: count)
             let command = lead.content(ByteSlice(copying: piece.span.extracting(first: count)))
@@ -157,8 +192,7 @@ final class TierLeader {
         guard state == .writing else { return }
         if lead.length > engine.settings.maxObjectSize { keeping.lifetime = 0 }
         shared.counts.add(.written)
-        engine.send(lead.finish(trailers: trailers ?? .empty, keeping), patience: TierEngine.patience) { _ in }
-        stop()
+        stop(lead.finish(trailers: trailers ?? .empty, keeping))
     }
 
     private func unshare(_ fetched: FetchedResponse, in fetch: Fetch) {
@@ -171,24 +205,31 @@ final class TierLeader {
 
     /// - Parameter time: in nanoseconds.
     private func unshare(for time: Int64, isForOne: Bool) {
-        let command = lead.unshare(for: Int(max(1, time / 1_000_000)), isForOne: isForOne)
-        engine.send(command, patience: TierEngine.patience) { _ in }
-        stop()
+        stop(lead.unshare(for: Int(max(1, time / 1_000_000)), isForOne: isForOne))
     }
 
     /// The response is not written, or no more of it. A second call does nothing.
     func giveUp() {
         guard state != .over else { return }
         if state != .announcing { shared.counts.add(.givenUp) }
-        engine.release(lead)
-        stop()
+        let engine = engine
+        engine.release(lead, stop())
     }
 
-    private func stop() {
+    /// Ends with this command.
+    private func stop(_ last: TierCommand) {
+        let end = stop()
+        engine.send(last, patience: TierEngine.patience) { _ in end() }
+    }
+
+    /// - Returns: to be called once the engine has the last of what was written.
+    private func stop() -> () -> Void {
         if state == .announcing { shared.withdraw(lead.token) }
+        let hasWritten = state == .writing || state == .announcing
         state = .over
         timer?.cancel()
         timer = nil
+        return { [engine] in if hasWritten { engine.writerEnded() } }
     }
 
     private func renewLater() {
@@ -196,7 +237,8 @@ final class TierLeader {
             guard let self, state != .over else { return }
             engine.send(lead.renewal, patience: TierEngine.patience) { [weak self] reply in
                 guard let self, let reply, let outcome = try? TierOutcome(reply), outcome != .done else { return }
-                stop()
+                // Another machine leads.
+                stop()()
             }
             renewLater()
         }

@@ -23,7 +23,7 @@ import Upstream
 ///   │                                        ├─the response is not for this machine→ over (the origin is asked)
 ///   │                                        └─the body breaks off, here or atPeer→ over (the origin is asked for the rest)
 ///   ├─lead→ leading (TierLeader) ─the fetch ends→ over
-///   ├─the response is for each request alone→ released ─the fetch begins→ over (its waiters look up again)
+///   ├─the response is for each request alone, or a stale one was stored here→ released ─the fetch begins→ over (its waiters look up again)
 ///   └─not for other machines, no answer in time→ over
 /// ```
 ///
@@ -35,7 +35,7 @@ final class TierSession {
         case following(TierFollower)
         case atPeer(TierPeer)
         case leading(TierLeader)
-        /// For so many nanoseconds the response is for each request alone.
+        /// The waiters look up again. For so many nanoseconds the response is for each request alone.
         case released(Int64)
         case over
     }
@@ -90,6 +90,14 @@ final class TierSession {
     /// The part of a fetch that this machine leads; `nil` if it does not lead, or no more.
     var leader: TierLeader? { if case .leading(let leader) = state { leader } else { nil } }
 
+    /// The latest `Vary` of the resource is this.
+    func note(vary: ByteSlice) { engine.note(vary: vary, of: question.keys) }
+
+    /// What stands in the engine is not used.
+    func noteRefusal(_ refusal: TierRefusal) {
+        (fetch ?? operation?.work.value)?.context.notices.refused(refusal, of: request)
+    }
+
     // MARK: The look-up
 
     /// Begins the look-up before `operation`, which is not in the table yet.
@@ -123,14 +131,29 @@ final class TierSession {
     /// The engine may have made this machine the leader all the same.
     private func noAnswer() {
         shared.counts.add(.unanswered)
-        if let token = question.token {
-            let lead = TierLead(question.keys, variant: question.variant, token: token, lease: engine.leaseMilliseconds)
-            engine.release(lead)
-        }
+        if let token = question.token { release(token) }
         lookedUp(.over)
     }
 
+    private func release(_ token: ByteSlice) {
+        engine.release(
+            TierLead(question.keys, variant: question.variant, token: token, lease: engine.leaseMilliseconds))
+    }
+
+    /// Stores a stale response from the engine here, if this machine has none: the requests that wait look up again, and
+    /// the rules for stale responses, which have their effect at that look-up, are the same as on one machine.
+    private func adopt(_ stale: TierStored) -> Bool {
+        guard let operation, lookUp != nil else { return false }
+        return operation.work.use { fetch in
+            fetch.plan.former == nil && TierAdoption(of: fetch, operation, by: self).adopt(stale)
+        }
+    }
+
     private func take(_ answer: TierAnswer) {
+        if let stale = answer.stored, answer.verdict != .hit, adopt(stale) {
+            if case .lead = answer.verdict, let token = question.token { release(token) }
+            return lookedUp(.released(0))
+        }
         switch answer.verdict {
         case .vary(let vary):
             engine.note(vary: vary, of: question.keys)
@@ -146,13 +169,23 @@ final class TierSession {
         case .lead:
             guard let token = question.token else { return lookedUp(.over) }
             shared.counts.add(.led)
-            lookedUp(.leading(TierLeader(for: self, question, token)))
+            let former = answer.stored.flatMap { self.former($0) }
+            lookedUp(.leading(TierLeader(for: self, question, token, after: former)))
         case .alone(let left, let isForOne):
             shared.counts.add(.unshareable)
             lookedUp(isForOne ? .released(max(0, left) * 1_000_000) : .over)
         case .miss:
             lookedUp(.over)
         }
+    }
+
+    private func former(_ stale: TierStored) -> TierLeader.Former? {
+        var reader = TierReader(stale.token, seal: engine.seal)
+        guard let pieces = try? reader.read(stale.entries), case .head(let bytes, _)? = pieces.first,
+            case .good(let offer) = judge(
+                stale.freshened ?? bytes, under: stale.token, at: stale.at, length: stale.length)
+        else { return nil }
+        return TierLeader.Former(token: stale.token, length: stale.length, head: offer.head)
     }
 
     /// A look-up has ended.
@@ -184,7 +217,7 @@ final class TierSession {
             follower.begin(for: fetch) { [unowned self] in followerEnded($0) }
             return true
         case .released(let time):
-            Announcement(of: fetch).rememberUnshareable(for: time)
+            if time > 0 { Announcement(of: fetch).rememberUnshareable(for: time) }
             // Not from inside the call that begins the fetch.
             let loop = engine.loop
             loop.atIterationEnd { fetch.end(.released) }

@@ -34,6 +34,8 @@ final class TierEngine {
     /// Leases that are to be given up, until when.
     private var owed: [(lead: TierLead, end: Int64)] = []
     private static let mostOwed = 1000
+    private var writers = 0
+    private var onNoWriter: (() -> Void)?
     /// How long a reply may take for which no client waits, in nanoseconds.
     static let patience: Int64 = 2_000_000_000
 
@@ -84,9 +86,10 @@ final class TierEngine {
 
     /// Gives up a lease. If the engine cannot be told now, it is told when it is there again, as long as others might
     /// wait for the lease to end.
-    func release(_ lead: TierLead) {
+    func release(_ lead: TierLead, _ completion: @escaping () -> Void = {}) {
         let end = loop.now + settings.lease.nanoseconds
         send(lead.release, patience: Self.patience) { [weak self] reply in
+            completion()
             guard let self, reply == nil, loop.now < end, owed.count < Self.mostOwed else { return }
             owed.append((lead, end))
         }
@@ -96,6 +99,22 @@ final class TierEngine {
         let due = owed
         owed = []
         for (lead, end) in due where loop.now < end { release(lead) }
+    }
+
+    // MARK: Draining
+
+    /// A fetch of this loop begins to write for other machines.
+    func writerBegan() { writers += 1 }
+
+    /// The engine has all that the fetch wrote, or takes no more of it.
+    func writerEnded() {
+        writers -= 1
+        if writers == 0 { onNoWriter.take()?() }
+    }
+
+    /// Calls `completion` once no fetch of this loop writes for other machines, perhaps at once.
+    func whenNobodyWrites(_ completion: @escaping () -> Void) {
+        if writers == 0 { completion() } else { onNoWriter = completion }
     }
 
     // MARK: Vary

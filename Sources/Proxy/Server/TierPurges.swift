@@ -84,6 +84,7 @@ final class TierPurges {
         }
         if let last = news.purges.last, last.id < news.last { return read() }
         shared.tier.history.withLock { $0.isCurrent = true }
+        write()
         if isReadAgain { read() }
     }
 
