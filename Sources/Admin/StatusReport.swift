@@ -46,8 +46,20 @@ struct StatusReport {
             if let tier = now.tier {
                 json.object("shared") { json in
                     json.array("engines", tier.engines) { json, engine in json.value(engine) }
-                    json.member("connections", tier.counts.connected)
+                    json.member("connections", tier.connections)
+                    json.array("nodes", tier.nodes) { json, node in
+                        json.object { json in
+                            json.member("node", node.name)
+                            json.member("state", node.state.rawValue)
+                            if let reason = node.reason { json.member("reason", reason) }
+                            json.member("connections", node.connections)
+                            json.member("wanted", node.wanted)
+                            json.member("breakers_open", node.openBreakers)
+                        }
+                    }
                     json.member("knows_purges", tier.knowsPurges)
+                    json.member("purge_lag_seconds", JSONText.seconds(tier.purgeLag))
+                    json.member("known_purges", tier.knownPurges)
                     json.member("pending_purges", tier.pendingPurges)
                     json.array("events", TierEvent.allCases) { json, event in
                         json.object { json in

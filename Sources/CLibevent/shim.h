@@ -10,6 +10,8 @@
 
 // Not in Swift's Glibc module.
 #include <malloc.h>
+#include <signal.h>
+#include <unistd.h>
 #include <sys/eventfd.h>
 #include <sys/prctl.h>
 #include <sys/syscall.h>
@@ -29,6 +31,23 @@ static inline pid_t coalesced_peer_process(int descriptor) {
     struct { pid_t process; uid_t user; gid_t group; } peer = {0, 0, 0};
     socklen_t length = sizeof peer;
     return getsockopt(descriptor, SOL_SOCKET, SO_PEERCRED, &peer, &length) == 0 ? peer.process : 0;
+}
+
+// Starts a program that the kernel kills when the calling thread ends, in a process group of its own. -1 and `errno` if there is no process
+// for it. Between `fork` and `execve` only calls that are safe in a program with threads.
+static inline pid_t coalesced_start_child(const char *_Nonnull path, char *_Nullable const *_Nonnull arguments,
+                                          char *_Nullable const *_Nonnull variables) {
+    pid_t parent = getpid();
+    pid_t child = fork();
+    if (child != 0) return child;
+    sigset_t none;
+    sigemptyset(&none);
+    sigprocmask(SIG_SETMASK, &none, NULL);
+    signal(SIGPIPE, SIG_DFL);
+    setpgid(0, 0);
+    // The parent may have ended before it could be watched.
+    if (prctl(PR_SET_PDEATHSIG, SIGKILL) == 0 && getppid() == parent) execve(path, arguments, variables);
+    _exit(127);
 }
 
 // In a program with threads those of glibc make each call a point where the thread can be cancelled, in two atomic instructions. Nobody cancels ours.

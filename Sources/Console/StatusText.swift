@@ -16,6 +16,14 @@ package enum StatusText {
         let (clients, limit) = (status["clients"]?["connections"], status["clients"]?["limit"])
         add("clients", figure(clients) + (limit == nil ? "" : " of \(figure(limit))"))
         add("memory", memory(status))
+        if let tier = status["shared"] {
+            let nodes = SharedTier.nodes(of: tier)
+            add("shared", nodes.first ?? "no server was asked yet")
+            lines += nodes.dropFirst().map { String(repeating: " ", count: 12) + $0 }
+            lines += [SharedTier.purges(of: tier), SharedTier.events(of: tier)].map {
+                String(repeating: " ", count: 14) + $0
+            }
+        }
         for upstream in status["upstreams"]?.elements ?? [] {
             let slots = upstream["slots"].map { " of \(figure($0))" } ?? ""
             add(
@@ -85,7 +93,38 @@ package enum StatusText {
 
     static func name(of upstream: JSONValue) -> String { upstream["name"]?.string ?? "-" }
 
-    private static func figure(_ value: JSONValue?) -> String { value?.number.map(Wording.whole) ?? "-" }
+    static func figure(_ value: JSONValue?) -> String { value?.number.map(Wording.whole) ?? "-" }
+}
+
+/// The tier shared with other machines, as `/status` describes it.
+enum SharedTier {
+    /// `redis://10.0.0.9:6379: ready, 3 of 3 connections`, or `… BREAKER-OPEN …`: a line for each server.
+    static func nodes(of tier: JSONValue) -> [String] {
+        (tier["nodes"]?.elements ?? []).map { node in
+            let state = node["state"]?.string ?? "-"
+            let reason = node["reason"]?.string.map { " (\($0))" } ?? ""
+            let (open, there, wanted) = (node["breakers_open"], node["connections"], node["wanted"])
+            let breakers = (open?.number ?? 0) > 0 ? ", \(StatusText.figure(open)) breakers open" : ""
+            return "\(node["node"]?.string ?? "-"): \(state == "ready" ? state : state.uppercased())\(reason), "
+                + "\(StatusText.figure(there)) of \(StatusText.figure(wanted)) connections\(breakers)"
+        }
+    }
+
+    static func purges(of tier: JSONValue) -> String {
+        let lag = tier["purge_lag_seconds"]?.number.map { ", log read \(Wording.duration($0)) ago" } ?? ""
+        let known = tier["known_purges"].map { "\(StatusText.figure($0)) known, " } ?? ""
+        return (tier["knows_purges"]?.isTrue == true ? "purges" : "PURGES UNKNOWN")
+            + ": \(known)\(StatusText.figure(tier["pending_purges"])) to be written\(lag)"
+    }
+
+    /// The events that have happened since the start.
+    static func events(of tier: JSONValue) -> String {
+        let events = (tier["events"]?.elements ?? []).filter { ($0["count"]?.number ?? 0) > 0 }
+            .map { "\($0["event"]?.string ?? "-") \(StatusText.figure($0["count"]))" }
+        func size(_ name: String) -> String { Wording.bytes(tier[name]?.number ?? 0) }
+        return "fetches: \(events.isEmpty ? "none" : events.joined(separator: ", ")); "
+            + "\(size("bytes_read")) read, \(size("bytes_written")) written"
+    }
 }
 
 /// The servers of an upstream, as `/status` lists them.

@@ -61,7 +61,32 @@ package struct TopScreen {
             "per s     joined \(event("joined", "joined-late")), overtaken \(event("overtaken")), "
                 + "refused \(event("refused")), retries \(rate("upstream_retries_total")), "
                 + "log lines dropped \(rate("log_lines_total", ["fate": "dropped"]))",
-        ] + latencies + workers
+        ] + tier + latencies + workers
+    }
+
+    /// The tier shared with other machines. Empty without one.
+    private var tier: [String] {
+        guard let tier = now.status["shared"] else { return [] }
+        let nodes = tier["nodes"]?.elements ?? []
+        let ready = nodes.count { $0["state"]?.string == "ready" }
+        let failing = nodes.first { $0["state"]?.string != "ready" }
+        let state =
+            failing.map {
+                "\(ready) of \(nodes.count) ready, \($0["node"]?.string ?? "-") \(($0["state"]?.string ?? "-").uppercased())"
+            }
+            ?? (nodes.isEmpty ? "NOT CONNECTED" : tier["knows_purges"]?.isTrue == true ? "ready" : "PURGES UNKNOWN")
+        let family = "shared_reply_seconds"
+        let times = quantile(0.5, family, [:]).flatMap { half in
+            quantile(0.99, family, [:]).map { "\(Wording.milliseconds(half))/\(Wording.milliseconds($0)) ms" }
+        }
+        func events(_ names: String...) -> String {
+            let found = names.compactMap { growth("shared_fetches_total", ["event": $0]) }
+            return found.isEmpty ? "-" : Wording.rate(found.reduce(0, +))
+        }
+        return [
+            "shared    \(state); per s: hit \(events("hit")), joined \(events("joined")), led \(events("led")), "
+                + "failed \(events("unanswered", "refused", "broken", "given-up")); p50/p99 \(times ?? "-")"
+        ]
     }
 
     /// The times from a request's first byte to its response's first byte: p50 and p99, for each class. Empty if the

@@ -47,6 +47,9 @@ package struct TierPurgeHistory: Sendable {
         pending.append(purge)
     }
 
+    /// How many purges of the log are known.
+    package var knownCount: Int { entries.count }
+
     /// How many purges are to be written to the log.
     package var pendingCount: Int { pending.count }
 

@@ -1,5 +1,8 @@
 import ArgumentParser
 import Configuration
+import Libevent
+import Proxy
+import Routing
 
 /// `coalesced check`: reports the mistakes and warnings that `serve` would report about the file.
 struct Check: ParsableCommand {
@@ -7,7 +10,8 @@ struct Check: ParsableCommand {
         abstract: "Check a configuration file and report every mistake.",
         discussion: """
             Prints `file:line:column: message` for each mistake and exits 78, or prints `ok` and exits 0. \
-            What is no mistake but perhaps not meant, such as an upstream that no route uses, is a `warning`. With \
+            What is no mistake but perhaps not meant, such as an upstream that no route uses, is a `warning`. If the \
+            settings have a `shared.engine`, it is asked how its memory is bounded, which takes a second at most. With \
             --print it prints the settings that `serve` would use with the same file, variables \
             (COALESCED_STORAGE_MEMORY for `storage: {memory: …}`, and so on) and flags, and where each comes from.
             """
@@ -38,7 +42,27 @@ struct Check: ParsableCommand {
             throw error.report()
         }
         for warning in reading.settings.warnings { System.writeError("\(warning.warning)\n") }
-        guard print else { return try output("\(source.readPath): ok\n") }
+        guard print else {
+            try warnOfEngine(reading)
+            return try output("\(source.readPath): ok\n")
+        }
         try output(Configuration.printout(reading.settings, from: reading.sources).map { $0 + "\n" }.joined())
+    }
+
+    /// Tells what is wrong with the engine of the shared tier, if there is one. This is the only part of the check that
+    /// connects anywhere.
+    private func warnOfEngine(_ reading: ConfigurationSource.Reading) throws {
+        guard let tier = reading.settings.proxy.sharedTier else { return }
+        let place = reading.sources.place(ofKey: "shared.engine") ?? "shared.engine"
+        let loop = try EventLoop()
+        let review = EngineReview(tier, on: loop) { findings in
+            for finding in findings {
+                System.writeError("\(Mistake(path: place, position: nil, message: finding.text).warning)\n")
+            }
+            loop.stop()
+        }
+        loop.run()
+        withExtendedLifetime(review) {}
+        loop.finish()
     }
 }

@@ -86,6 +86,46 @@ enum System {
         }
     }
 
+    /// A new folder below `$TMPDIR` or `/tmp` that only this user may enter.
+    static func makeFolder(named name: String) throws(Failure) -> String {
+        let parent = environment("TMPDIR").flatMap { $0.isEmpty ? nil : $0 } ?? "/tmp"
+        var template = Array("\(parent)/\(name)-XXXXXX".utf8CString)
+        // `mkdtemp` writes the name of the folder into the template.
+        guard unsafe mkdtemp(&template) != nil else { throw .last }
+        return String(decoding: template.dropLast().map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    static func write(_ text: String, toNewFile path: String) throws(Failure) {
+        let file = unsafe open(path, O_WRONLY | O_CREAT | O_EXCL | O_CLOEXEC, 0o600)
+        guard file >= 0 else { throw .last }
+        defer { close(file) }
+        try write(text, to: file)
+    }
+
+    /// Removes a folder with the files in it. What cannot be removed stays.
+    static func removeFolder(_ path: String) {
+        if let folder = unsafe opendir(path) {
+            // The entry stays valid until the next call; its name ends with a zero.
+            while let entry = unsafe readdir(folder) {
+                let name = unsafe withUnsafePointer(to: &entry.pointee.d_name) { name in
+                    unsafe name.withMemoryRebound(to: CChar.self, capacity: 256) { unsafe String(cString: $0) }
+                }
+                if name != ".", name != ".." { unsafe unlink("\(path)/\(name)") }
+            }
+            unsafe closedir(folder)
+        }
+        unsafe rmdir(path)
+    }
+
+    /// The path of the first of these programs that is in a folder of `PATH`.
+    static func program(named names: [String]) -> String? {
+        let folders = (environment("PATH") ?? "/usr/local/bin:/usr/bin").split(separator: ":")
+        for name in names {
+            for folder in folders where unsafe access("\(folder)/\(name)", X_OK) == 0 { return "\(folder)/\(name)" }
+        }
+        return nil
+    }
+
     /// Whether the permissions of a file let all users read it.
     static func isReadableByAll(_ path: String) -> Bool {
         var status = stat()

@@ -24,6 +24,20 @@ import Testing
             ])
     }
 
+    @Test func `a tier shared with other machines has a line for each server, and what happened there`() throws {
+        let lines = StatusText.lines(try json(sharedStatus), width: 200)
+        let start = try #require(lines.firstIndex { $0.hasPrefix("shared ") })
+        #expect(
+            lines[start...(start + 3)] == [
+                "shared      redis://10.0.0.1:6379: ready, 3 of 3 connections",
+                "            redis://10.0.0.2:6379: UNREACHABLE (the engine closed the connection), 1 of 3 connections, 1 breakers open",
+                "              purges: 12 known, 1 to be written, log read 2s ago",
+                "              fetches: hit 7, led 3; 1.0 KiB read, 2.0 MiB written",
+            ], "\(lines)")
+        let empty = StatusText.lines(try json("{\"shared\": {}}"), width: 80)
+        #expect(empty.contains("shared      no server was asked yet"), "\(empty)")
+    }
+
     @Test func `a missing value is left out`() throws {
         let lines = StatusText.lines(try status(limits: false), width: 100)
         #expect(lines[4] == "clients     1204" && lines[6] == "upstream    wp: 12 fetches running, 0 queued")

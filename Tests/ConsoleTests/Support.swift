@@ -30,3 +30,16 @@ func status(limits: Bool) throws -> JSONValue {
         }
         """)
 }
+
+/// As `/status` has it with a shared tier, of which one server is failing.
+let sharedStatus = """
+    {"shared": {
+      "engines": ["redis://10.0.0.1:6379"], "connections": 4,
+      "nodes": [
+        {"node": "redis://10.0.0.1:6379", "state": "ready", "connections": 3, "wanted": 3, "breakers_open": 0},
+        {"node": "redis://10.0.0.2:6379", "state": "unreachable", "reason": "the engine closed the connection",
+         "connections": 1, "wanted": 3, "breakers_open": 1}],
+      "knows_purges": true, "purge_lag_seconds": 2, "known_purges": 12, "pending_purges": 1,
+      "events": [{"event": "hit", "count": 7}, {"event": "joined", "count": 0}, {"event": "led", "count": 3}],
+      "bytes_read": 1024, "bytes_written": 2097152}}
+    """

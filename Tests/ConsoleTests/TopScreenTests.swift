@@ -72,6 +72,29 @@ import Testing
             ])
     }
 
+    @Test func `a tier shared with other machines has a line`() throws {
+        func page(_ scale: Int) -> MetricsPage {
+            MetricsPage(
+                [("hit", 10), ("joined", 2), ("led", 3), ("unanswered", 1), ("broken", 4)].map {
+                    "coalesced_shared_fetches_total{event=\"\($0.0)\"} \($0.1 * scale)"
+                }.joined(separator: "\n"))
+        }
+        func line(_ status: String) throws -> String? {
+            let (now, before) = (
+                TopSample(status: try json(status), metrics: page(2), time: 2),
+                TopSample(status: .null, metrics: page(1), time: 1)
+            )
+            return TopScreen(now, since: before).lines(columns: 200, rows: 50).first { $0.hasPrefix("shared") }
+        }
+        let rates = "per s: hit 10, joined 2.0, led 3.0, failed 5.0; p50/p99 -"
+        #expect(try line(sharedStatus) == "shared    1 of 2 ready, redis://10.0.0.2:6379 UNREACHABLE; \(rates)")
+        #expect(try line("{\"shared\": {}}") == "shared    NOT CONNECTED; \(rates)")
+        #expect(
+            try line("{\"shared\": {\"nodes\": [{\"state\": \"ready\"}], \"knows_purges\": true}}")
+                == "shared    ready; \(rates)")
+        #expect(try line("{}") == nil)
+    }
+
     /// Of twenty, the first five took less than a tenth, five more up to two tenths, and the others up to a second.
     @Test(arguments: [(0.25, 0.1), (0.5, 0.2), (0.1, 0.04), (0.75, 0.75), (1, 1)])
     func `a quantile of a latency lies between the bounds of its bucket`(_ share: Double, _ seconds: Double) throws {

@@ -53,6 +53,7 @@ extension RedisClient.Event: CustomStringConvertible {
         case .notConnected(let why): "not connected: \(why)"
         case .breakerOpened: "breaker opened"
         case .breakerClosed: "breaker closed"
+        case .dropped: "not needed"
         }
     }
 }

@@ -21,23 +21,7 @@ public final class SuccessorProgram: HandOverConnection {
         /// Something was purged there. It waits for `tellPurged`.
         case purges
         /// It has ended, or never was able to run.
-        case ended(Ending)
-    }
-
-    /// How the successor ended.
-    public enum Ending: Sendable, CustomStringConvertible {
-        case exited(Int32)
-        case killed(Int32)
-        /// Its parent ignores `SIGCHLD`, so the kernel kept no exit status.
-        case unknown
-
-        public var description: String {
-            switch self {
-            case .exited(let code): "it ended with exit code \(code)"
-            case .killed(let signal): "it was killed by signal \(signal)"
-            case .unknown: "it has ended"
-            }
-        }
+        case ended(ProgramEnding)
     }
 
     private enum State { case starting, ready, opening, accepting, released, ending, ended }
@@ -119,8 +103,7 @@ public final class SuccessorProgram: HandOverConnection {
             return
         }
         state = .ended
-        let signal = status & 0x7F
-        onEvent(.ended(reaped < 0 ? .unknown : signal == 0 ? .exited(status >> 8 & 0xFF) : .killed(signal)))
+        onEvent(.ended(reaped < 0 ? .unknown : ProgramEnding(waitStatus: status)))
     }
 }
 

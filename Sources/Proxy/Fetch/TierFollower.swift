@@ -49,6 +49,8 @@ final class TierFollower {
     private var hasHead = false
     private var isPaused = false
     private var isRequesting = false
+    /// What came with a hit is no response.
+    private var isMalformed = false
     /// Since when the engine gives no answer, in nanoseconds of the loop's clock.
     private var silentSince: Int64?
     private var mayHaveMore = true
@@ -75,7 +77,7 @@ final class TierFollower {
         self.question = question
         reader = TierReader(stored.token, seal: session.engine.seal)
         self.stored = stored
-        read(stored.entries)
+        isMalformed = !read(stored.entries) || reader.state == .head
         mayHaveMore = reader.state == .content
     }
 
@@ -118,14 +120,18 @@ final class TierFollower {
 
     // MARK: Reading
 
-    private func read(_ entries: TierValue) {
+    /// - Returns: whether `entries` has the form of entries.
+    private func read(_ entries: TierValue) -> Bool {
         var next = reader
-        if let found = try? next.read(entries) { pieces += found }
+        guard let found = try? next.read(entries) else { return false }
+        pieces += found
         reader = next
+        return true
     }
 
     /// Hands over what was read, and reads more.
     private func goOn() {
+        if isMalformed, state == .reading { return end(.useless) }
         if case .refused(let refusal) = reader.state, state == .reading, !hasHead {
             session.noteRefusal(refusal)
             return end(.useless)
@@ -164,7 +170,7 @@ final class TierFollower {
             guard let reply, let isLed else { return noReply() }
             silentSince = nil
             let before = pieces.count
-            read(reply)
+            guard read(reply) else { return hasHead || stored != nil ? brokeOff() : end(.unanswered) }
             if pieces.count - before >= TierNumbers.entriesAtOnce { mayHaveMore = true }
             if pieces.count == before, !isLed, reader.isOpen { return brokeOff() }
             // The last entries of a leader that has ended are here: what is missing never comes.

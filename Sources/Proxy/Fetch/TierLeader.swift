@@ -19,8 +19,9 @@ import Upstream
 final class TierLeader {
     private enum State { case leading, writing, announcing, over }
 
-    /// The bytes of content that go to the engine at once, as soon as so many are there.
-    private static let pieceSize = 64 << 10
+    /// The bytes of content that go to the engine at once, as soon as so many are there: with what surrounds them, one
+    /// entry takes 64 KiB of the engine's memory. A byte more, and it would take 80.
+    private static let pieceSize = 63 << 10
     /// The most bytes that may be on their way to the engine, unless `max-object` is more.
     private static let leastUnderWay = 8 << 20
     /// How long fewer bytes wait for more, in nanoseconds.
@@ -171,7 +172,7 @@ final class TierLeader {
     private func flush() {
         let piece = piece
         while state == .writing, !piece.isEmpty {
-            let count = min(piece.count, TierNumbers.entryLength)
+            let count = min(piece.count, Self.pieceSize)
             // Otherwise the engine is too slow.
             guard underWay + count <= max(Self.leastUnderWay, engine.settings.maxObjectSize) else { return giveUp() }
             underWay += count
@@ -218,8 +219,11 @@ final class TierLeader {
 
     /// Ends with this command.
     private func stop(_ last: TierCommand) {
-        let end = stop()
-        engine.send(last, patience: TierEngine.patience) { _ in end() }
+        let (end, lead, engine) = (stop(), lead, engine)
+        engine.send(last, patience: TierEngine.patience) { reply in
+            // Without effect if the engine has got the command.
+            if reply == nil { engine.release(lead, end) } else { end() }
+        }
     }
 
     /// - Returns: to be called once the engine has the last of what was written.
@@ -255,6 +259,7 @@ final class TierLeader {
                 if let reply { result = try outcome(reply) }
             } catch {
                 guard let self, state != .over else { return }
+                engine.noteRefusal()
                 shared.counts.add(.givenUp)
                 return unshare(for: Self.apart, isForOne: false)
             }

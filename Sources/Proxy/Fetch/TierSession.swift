@@ -73,7 +73,7 @@ final class TierSession {
         request = plan.request
         let key = plan.request.key.bytes
         question = TierLookUp(engine.keys(of: key.span))
-        question.token = engine.nextToken()
+        question.token = engine.mayLead ? engine.nextToken() : nil
     }
 
     /// Whether a fetch by `plan` consults the tier.
@@ -299,7 +299,7 @@ final class TierSession {
     private func lookAgain(without broken: ByteSlice) {
         question.broken = broken
         guard lookUps < Self.mostLookUps, engine.isAvailable else { return askOrigin() }
-        question.token = engine.nextToken()
+        question.token = engine.mayLead ? engine.nextToken() : nil
         ask()
     }
 

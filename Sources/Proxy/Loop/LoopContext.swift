@@ -57,7 +57,7 @@ final class LoopContext {
         keys = KeyWriter(hash: shared.keyHash)
         pools = UpstreamPools(
             of: loopSettings.origins, on: loop, ofWorker: index, shared: shared, metrics: metrics, notices: notices)
-        tier = settings.settings.sharedTier.map { TierEngine($0, shared.tier.counts, on: loop) }
+        tier = settings.settings.sharedTier.map { TierEngine($0, shared.tier, on: loop) }
         shared.callbacks.add(turns, on: loop)
     }
 

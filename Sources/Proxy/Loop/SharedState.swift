@@ -23,7 +23,7 @@ final class SharedState: Sendable {
     let callbacks = CallbackBarrier()
     let purgeMail = PurgeMail()
     /// What the loops know of the tier that other machines share with this one.
-    let tier = SharedTierState()
+    let tier: SharedTierState
     /// The fetches that wait for memory of `budget`.
     let memoryLine = MemoryLine()
     private let liveOrigins = Guarded<[Origin]>([])
@@ -39,6 +39,7 @@ final class SharedState: Sendable {
     init(_ storage: StorageSettings, log: Logger) {
         self.storage = storage
         self.log = log
+        tier = SharedTierState(log: log)
         names = NameResolution { [log] host, news in
             switch news {
             case .isStale(let error):

@@ -1,14 +1,26 @@
 import Bytes
+import Logging
 import SharedTier
+import Synchronization
 
 /// What all loops know of the shared tier: its purges, with the way to the log for those that are made here, and its
-/// counts. Any thread.
+/// counts, and its servers. Any thread.
 final class SharedTierState: Sendable {
     let counts = TierCounts()
+    let nodes: TierNodes
     let history = Guarded(TierPurgeHistory())
     /// The tokens of the fetches whose bodies other machines may read from this one, with the primary keys.
     private let announced = Guarded<[ByteSlice: ByteSlice]>([:])
     private let writer = Guarded<(@Sendable () -> Void)?>(nil)
+    private let lastReading = Atomic<Int64>(0)
+
+    init(log: Logger) { nodes = TierNodes(log: log) }
+
+    /// When the log of purges was last read to its end, or was first to be read, in nanoseconds of the loops' clock.
+    var purgesRead: Int64 {
+        get { lastReading.load(ordering: .relaxed) }
+        set { lastReading.store(newValue, ordering: .relaxed) }
+    }
 
     /// From now on `write` is called when there is a purge to be written.
     func open(_ write: @escaping @Sendable () -> Void) { writer.withLock { $0 = write } }

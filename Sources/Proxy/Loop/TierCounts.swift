@@ -1,4 +1,4 @@
-import Bytes
+package import Bytes
 import Synchronization
 
 /// An event of the shared tier that is counted, once for each fetch that asks it.
@@ -43,13 +43,17 @@ package final class TierCounts: Sendable {
     private let events: InlineArray<9, Atomic<UInt64>> = .init { _ in Atomic<UInt64>(0) }
     private let read = Atomic<UInt64>(0)
     private let sent = Atomic<UInt64>(0)
-    private let connections = Atomic<Int>(0)
+    private let replies = Guarded<[TierReplyTimes]>([])
 
     func add(_ event: TierEvent) { events[event.rawValue].wrappingAdd(1, ordering: .relaxed) }
     func add(bytesRead count: Int) { read.wrappingAdd(UInt64(count), ordering: .relaxed) }
     func add(bytesWritten count: Int) { sent.wrappingAdd(UInt64(count), ordering: .relaxed) }
-    /// A connection to the engine is ready, or has ended.
-    func noteConnection(isReady: Bool) { connections.add(isReady ? 1 : -1, ordering: .relaxed) }
+    /// The times that one loop adds to.
+    func replyTimesOfLoop() -> TierReplyTimes {
+        let times = TierReplyTimes()
+        replies.withLock { $0.append(times) }
+        return times
+    }
 
     /// The count at the time of reading.
     package subscript(event: TierEvent) -> UInt64 { events[event.rawValue].load(ordering: .relaxed) }
@@ -57,6 +61,17 @@ package final class TierCounts: Sendable {
     package var bytesRead: UInt64 { read.load(ordering: .relaxed) }
     /// Bytes of content to the engine.
     package var bytesWritten: UInt64 { sent.load(ordering: .relaxed) }
-    /// The connections to the engine that are ready: one of each worker and node, and one for the purges.
-    package var connected: Int { connections.load(ordering: .relaxed) }
+    /// How long the engine took to answer what clients waited for, by the clocks of the loops.
+    package var replyTimes: DurationCounts {
+        replies.withLock { $0 }.reduce(into: DurationCounts()) { $0.add($1.read()) }
+    }
+}
+
+/// How long the engine took to answer what clients waited for, on one loop, which alone adds.
+final class TierReplyTimes: Sendable {
+    private let histogram = DurationHistogram()
+
+    func add(nanoseconds: UInt64) { histogram.add(nanoseconds: nanoseconds) }
+
+    func read() -> DurationCounts { histogram.read() }
 }

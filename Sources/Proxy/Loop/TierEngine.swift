@@ -34,15 +34,20 @@ final class TierEngine {
     /// Leases that are to be given up, until when.
     private var owed: [(lead: TierLead, end: Int64)] = []
     private static let mostOwed = 1000
+    private var leadsFrom: Int64 = .min
+    /// In nanoseconds.
+    private static let afterRefusal: Int64 = 1_000_000_000
     private var writers = 0
     private var onNoWriter: (() -> Void)?
     /// How long a reply may take for which no client waits, in nanoseconds.
     static let patience: Int64 = 2_000_000_000
+    private let state: SharedTierState
+    /// How long the engine took for what a client waits for.
+    private let replyTimes: TierReplyTimes
 
-    private let counts: TierCounts
-
-    init(_ settings: SharedTierSettings, _ counts: TierCounts, on loop: EventLoop) {
-        self.counts = counts
+    init(_ settings: SharedTierSettings, _ state: SharedTierState, on loop: EventLoop) {
+        self.state = state
+        replyTimes = state.counts.replyTimesOfLoop()
         self.settings = settings
         self.loop = loop
         prefix = ByteSlice(settings.prefix)
@@ -57,7 +62,7 @@ final class TierEngine {
                 name: ByteSlice(TierFunctions.library), code: ByteSlice(TierFunctions.text)),
             on: loop, resolver: Resolver(on: loop),
             onPush: { [weak self] in self?.received(push: $0) },
-            onEvent: { [weak self] _, event in self?.received(event) })
+            onEvent: { [weak self] address, event in self?.received(event, of: address) })
         cluster?.start()
     }
 
@@ -75,12 +80,20 @@ final class TierEngine {
     func nextToken() -> ByteSlice { tokens.next() }
 
     /// - Parameters:
-    ///   - patience: how long the reply may take, in nanoseconds; `nil`: the time of the settings.
-    ///   - completion: called once, never inside this call, with `nil` if there is no reply.
+    ///   - patience: how long the reply may take, in nanoseconds; `nil`: the time of the settings, for what a client
+    ///     waits for.
+    ///   - completion: called once, never inside this call, with `nil` if there is no reply, and with `.error` if the
+    ///     engine refuses.
     func send(_ command: TierCommand, patience: Int64? = nil, _ completion: @escaping (TierValue?) -> Void) {
         guard let cluster else { return loop.atIterationEnd { completion(nil) } }
-        cluster.send(RedisCommand(command), until: patience.map { loop.now + $0 }) { reply in
-            if case .value(let value) = reply { completion(TierValue(value)) } else { completion(nil) }
+        let sent = patience == nil ? loop.now : nil
+        cluster.send(RedisCommand(command), until: patience.map { loop.now + $0 }) { [weak self] reply in
+            self?.note(reply, sent: sent)
+            switch reply {
+            case .value(let value): completion(TierValue(value))
+            case .failed(.condition(_, let words)), .failed(.error(let words)): completion(.error(words))
+            case .unavailable, .late, .failed: completion(nil)
+            }
         }
     }
 
@@ -94,6 +107,12 @@ final class TierEngine {
             owed.append((lead, end))
         }
     }
+
+    /// The engine has refused what this machine would write, as a full one does.
+    func noteRefusal() { leadsFrom = loop.now + Self.afterRefusal }
+
+    /// Whether this machine writes to the engine: for a while after a refusal it only reads.
+    var mayLead: Bool { loop.now >= leadsFrom }
 
     private func releaseOwed() {
         let due = owed
@@ -115,6 +134,16 @@ final class TierEngine {
     /// Calls `completion` once no fetch of this loop writes for other machines, perhaps at once.
     func whenNobodyWrites(_ completion: @escaping () -> Void) {
         if writers == 0 { completion() } else { onNoWriter = completion }
+    }
+
+    /// - Parameter sent: when the command was sent, if a client waits for the reply.
+    private func note(_ reply: RedisReply, sent: Int64?) {
+        switch reply {
+        case .unavailable: return
+        case .failed(.condition(_, let words)), .failed(.error(let words)): state.nodes.noteRefusal(words, at: loop.now)
+        case .value, .late, .failed: break
+        }
+        if let sent { replyTimes.add(nanoseconds: UInt64(max(0, loop.now - sent))) }
     }
 
     // MARK: Vary
@@ -150,19 +179,18 @@ final class TierEngine {
         }
     }
 
-    private func received(_ event: RedisClient.Event) {
+    private func received(_ event: RedisClient.Event, of address: RedisAddress) {
+        state.nodes.note(event, of: address, owner: ObjectIdentifier(self), at: loop.now)
         switch event {
         // The engine does not tell of keys that were read over the former connection.
         case .ready:
-            counts.noteConnection(isReady: true)
             releaseOwed()
             tellAll()
-        case .lost:
-            counts.noteConnection(isReady: false)
+        case .lost, .dropped(wasReady: true):
             onLost()
             tellAll()
         case .breakerClosed: releaseOwed()
-        case .notConnected, .breakerOpened: break
+        case .notConnected, .breakerOpened, .dropped: break
         }
     }
 
@@ -170,7 +198,7 @@ final class TierEngine {
 }
 
 extension RedisAddress {
-    fileprivate init(_ location: RedisLocation) {
+    init(_ location: RedisLocation) {
         let place: Location =
             switch location.place {
             case .tcp(let host, let port): .tcp(host: host, port: port)

@@ -21,10 +21,13 @@ extension ProxyServer {
                 ($0.settings.name, formerOrigins.snapshot(with: $0), $0.settings.maxConcurrentFetches)
             },
             tier: loopSettings.settings.sharedTier.map { tier in
-                let (isCurrent, pending) = shared.tier.history.withLock { ($0.isCurrent, $0.pendingCount) }
+                let (isCurrent, pending, known) = shared.tier.history.withLock {
+                    ($0.isCurrent, $0.pendingCount, $0.knownCount)
+                }
                 return TierSnapshot(
-                    engines: tier.engines.map(\.description), counts: shared.tier.counts, knowsPurges: isCurrent,
-                    pendingPurges: pending)
+                    engines: tier.engines.map(\.description), nodes: shared.tier.nodes.snapshot,
+                    counts: shared.tier.counts, knowsPurges: isCurrent, pendingPurges: pending, knownPurges: known,
+                    purgeLag: max(0, control.now - shared.tier.purgesRead))
             },
             accessLog: accessLog?.status.families() ?? [])
     }

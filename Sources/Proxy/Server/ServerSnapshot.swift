@@ -34,12 +34,18 @@ package struct ServerSnapshot: Sendable {
 package struct TierSnapshot: Sendable {
     /// Where its engine is, without users and passwords.
     package let engines: [String]
+    /// The servers that the loops have met.
+    package let nodes: [TierNode]
     /// The counts of all loops.
     package let counts: TierCounts
     /// Whether this machine knows all purges; otherwise it uses nothing that the engine has.
     package let knowsPurges: Bool
     /// The purges made here that the others do not know yet.
     package let pendingPurges: Int
+    /// The purges of the log that this machine knows.
+    package let knownPurges: Int
+    /// The nanoseconds since the log was last read to its end.
+    package let purgeLag: Int64
 }
 
 /// Measurements that only the workers can take, each on its loop.

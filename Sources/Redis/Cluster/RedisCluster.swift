@@ -44,8 +44,8 @@ package final class RedisCluster {
     ///   - library: the functions that the commands call; `nil`: none.
     ///   - resolver: one of `loop`.
     ///   - onPush: called for each push message with its values, the kind first.
-    ///   - onEvent: called for each event of a node. After `lost`, no push message tells of the keys that were read
-    ///     there.
+    ///   - onEvent: called for each event of a node. After `lost` and `dropped`, no push message tells of the keys that
+    ///     were read there.
     package init(
         _ seeds: [RedisAddress], _ settings: RedisSettings = RedisSettings(), library: RedisLibrary? = nil,
         on loop: EventLoop, resolver: Resolver, onPush: @escaping ([RESPValue]) -> Void = { _ in },
@@ -130,7 +130,7 @@ package final class RedisCluster {
             ask(client)
         case .lost, .notConnected:
             if let other = readyClient { ask(other) } else { startSeeds() }
-        case .breakerOpened, .breakerClosed: break
+        case .breakerOpened, .breakerClosed, .dropped: break
         }
     }
 
@@ -179,7 +179,7 @@ package final class RedisCluster {
             clients[name] = nil
             client.stop()
             // Its pushes come no more.
-            if wasReady { onEvent(client.address, .lost(.stopped)) }
+            onEvent(client.address, .dropped(wasReady: wasReady))
         }
     }
 

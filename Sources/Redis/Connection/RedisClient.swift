@@ -35,6 +35,8 @@ package final class RedisClient {
         /// Too many commands failed or were late in a row: none is sent until a probe is answered.
         case breakerOpened
         case breakerClosed
+        /// The server is no node of the cluster any more, and nothing more is told of it.
+        case dropped(wasReady: Bool)
     }
 
     /// The client's state, for `status`.

@@ -1,6 +1,7 @@
 import Admin
 import ArgumentParser
 import Configuration
+import Glibc
 import Libevent
 import Routing
 import Upstream
@@ -8,13 +9,39 @@ import Upstream
 /// `coalesced demo`: runs the proxy in front of a deliberately slow origin, to show how it works.
 struct Demo: ParsableCommand {
     static let configuration = CommandConfiguration(
-        abstract: "Run a demo: the proxy in front of a deliberately slow origin.")
+        abstract: "Run a demo: the proxy in front of a deliberately slow origin.",
+        discussion: """
+            With --machines 3 there are three proxies, in processes of their own, which share what they fetch in a \
+            redis-server that the demo starts for them, on a Unix socket that only this user can reach. All of them end \
+            with the demo.
+            """)
 
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp("Address the proxy listens on.", valueName: "addr:port"),
         transform: Self.address(of:))
     var listen: SocketAddress = .ipv4(.loopback, port: 8080)
+
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "How many machines share what they fetch, at ports from that of --listen on. (default: 1, which shares nothing)",
+            valueName: "n"))
+    var machines: Int?
+
+    /// The most machines: each takes a thread for each core.
+    private static let mostMachines = 8
+
+    func validate() throws {
+        guard let machines else { return }
+        guard 1...Self.mostMachines ~= machines else {
+            throw ValidationError("--machines \(machines): give a number from 1 to \(Self.mostMachines).")
+        }
+        guard Int(listen.port ?? 0) + machines - 1 <= UInt16.max else {
+            throw ValidationError(
+                "--listen \(listen): there are no \(machines) ports from this one on; give a lower one.")
+        }
+    }
 
     private static func address(of text: String) throws -> SocketAddress {
         let address = try ScalarSyntax<SocketAddress>.address.value(of: text)
@@ -25,6 +52,7 @@ struct Demo: ParsableCommand {
     func run() throws {
         let origin = try DemoOrigin.start()
         defer { origin.stop() }
+        if let machines, machines > 1 { return try run(machines, originPort: origin.port) }
         var settings = Settings()
         settings.proxy.listeners = [listen]
         settings.upstreams = [
@@ -40,6 +68,50 @@ struct Demo: ParsableCommand {
                 System.writeError("standard output: \(error)\n")
             }
         }
+    }
+
+    private func run(_ count: Int, originPort: UInt16) throws {
+        for signal in Daemon.endingSignals { System.holdBack(signal) }
+        System.ignore(SIGPIPE)
+        try DemoMachines.run(count, at: listen, originPort: originPort) { machines in
+            do throws(System.Failure) {
+                try System.writeOutput(Self.welcome(machines, originPort: originPort) + "\n")
+            } catch {
+                System.writeError("standard output: \(error)\n")
+            }
+        }
+    }
+
+    private static func welcome(_ demo: DemoMachines, originPort: UInt16) -> String {
+        let machines = demo.machines
+        let list = machines.enumerated().map { index, machine in
+            "  machine \(index + 1)   http://\(machine.address)   process \(machine.process)   coalesced top --admin \(machine.admin)"
+        }.joined(separator: "\n")
+        let bases = machines.map { "http://\($0.address)" }
+        let (first, last) = (machines[0], machines[machines.count - 1])
+        return """
+
+            \(machines.count) machines share what they fetch, in a redis-server of their own (process \(demo.engineProcess)):
+            \(list)
+            The origin on port \(originPort) is deliberately slow. Every request that reaches it is reported below.
+            The machines have one name for their clients, `demo`. Try in another terminal:
+
+              # clients of all machines, one fetch: a page that takes two seconds streams to all of them at once
+              for i in $(seq 10); do for m in \(bases.joined(separator: " ")); do curl -sN -H 'Host: demo' $m/slow | tail -n 1 & done; done; wait
+              # what one machine has fetched, another has: see Age and Cache-Status
+              curl -s -H 'Host: demo' \(bases[0])/; curl -i -H 'Host: demo' \(bases[machines.count - 1])/
+              # never shared: each client gets its own, all at the same time
+              for m in \(bases.joined(separator: " ")); do curl -s -H 'Host: demo' $m/private & done; wait
+              # purged on one machine, gone on all
+              coalesced purge --admin \(first.admin) http://demo/slow; curl -i -H 'Host: demo' \(bases[machines.count - 1])/slow
+              # one machine fails: the others have what it fetched
+              curl -s -H 'Host: demo' \(bases[machines.count - 1])/clock; kill -9 \(last.process); curl -i -H 'Host: demo' \(bases[0])/clock
+              # without the engine each goes on alone, and no client gets an error
+              kill -9 \(demo.engineProcess); for i in 1 2 3; do curl -s -H 'Host: demo' \(bases[0])/slow | tail -n 1; done
+
+            Press Control-C to stop.
+
+            """
     }
 
     private static func welcome(_ addresses: Daemon.Addresses, originPort: UInt16) -> String {

@@ -31,10 +31,17 @@ struct DemoOrigin {
     }
 
     private static func freePort() throws -> UInt16 {
+        try addresses(1, from: .ipv4(.loopback, port: 0))[0].port ?? 0
+    }
+
+    /// `count` addresses with the ports from that of `first` on, or with free ones if that is 0.
+    static func addresses(_ count: Int, from first: SocketAddress) throws -> [SocketAddress] {
+        if let port = first.port, port > 0 { return (0..<count).map { first.withPort(port + UInt16($0)) } }
         let loop = try EventLoop()
-        let listener = try Listener(.ipv4(.loopback, port: 0), on: loop) { _, _ in }
-        defer { listener.close() }
-        return listener.localAddress.port ?? 0
+        // All are open at once, so that no port comes twice.
+        let listeners = try (0..<count).map { _ in try Listener(first, on: loop) { _, _ in } }
+        defer { for listener in listeners { listener.close() } }
+        return listeners.map { first.withPort($0.localAddress.port ?? 0) }
     }
 }
 

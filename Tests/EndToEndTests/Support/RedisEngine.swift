@@ -22,6 +22,17 @@ final class RedisEngine: Sendable {
             output: "\(folder)/stdout", errors: "\(folder)/stderr")
     }
 
+    /// Has the engine execute a command, over a connection of its own.
+    /// - Returns: what redis-cli prints.
+    @discardableResult
+    func command(_ words: [String]) throws -> String {
+        let output = "\(folder)/redis-cli"
+        let child = try Spawn.start(
+            "/usr/bin/redis-cli", ["-s", path] + words, output: output, errors: "\(folder)/stderr-cli")
+        try eventually("redis-cli ends") { Spawn.poll(child) != nil }
+        return System.contents(of: output)
+    }
+
     func signal(_ number: Int32) { Spawn.signal(child, number) }
 
     deinit {
