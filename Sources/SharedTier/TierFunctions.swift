@@ -17,7 +17,7 @@ package enum TierFunctions {
         -- two of its commands. All times are the engine's, in milliseconds.
         --
         -- P:{h}:m            hash: `vary`, and a record for each variant, `r:<variant>`
-        -- P:{h}:l:<variant>  string: the lease: the token of the leader, or `-` if the response is not for others
+        -- P:{h}:l:<variant>  string: the lease: the token of the leader; `-`: each machine fetches for itself; `--`: each request
         -- P:{h}:b:<token>    stream: the response that the leader with this token fetches
         -- P:purge            stream: the purges
 
@@ -99,7 +99,7 @@ package enum TierFunctions {
             end
           end
           local held = redis.call('GET', l)
-          if held == '-' then return {'alone', '', redis.call('PTTL', l), time, stored} end
+          if held == '-' or held == '--' then return {'alone', held, redis.call('PTTL', l), time, stored} end
           if held and held ~= broken then return {'join', held, redis.call('PTTL', l), time, stored} end
           if token == '' then return {'miss', '', 0, time, stored} end
           redis.call('SET', l, token, 'PX', lease)
@@ -163,10 +163,10 @@ package enum TierFunctions {
           return 1
         end
 
-        -- The response is for no other request. keys: l. args: token, milliseconds
+        -- The response is not for the other machines, or for no other request. keys: l. args: token, milliseconds, `-` or `--`
         local function unshare(keys, args)
           if redis.call('GET', keys[1]) ~= args[1] then return 0 end
-          redis.call('SET', keys[1], '-', 'PX', args[2])
+          redis.call('SET', keys[1], args[3], 'PX', args[2])
           return 1
         end
 

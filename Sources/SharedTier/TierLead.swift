@@ -69,19 +69,6 @@ package struct TierLead: Hashable, Sendable {
             ])
     }
 
-    /// The body is too long for the engine: followers read it from this machine, on from the bytes so far. Reply:
-    /// a `TierOutcome`, by `init(ofEntry:)`. The lease is still renewed, and released at the end of the body.
-    package mutating func elsewhere(_ address: ByteSlice) -> TierCommand {
-        let mark = seal?.elsewhere(address, at: length, under: token) ?? .empty
-        entries += 1
-        return TierCommand(
-            "XADD",
-            [
-                .key(keys.stream(token)), .of("NOMKSTREAM"), .of(TierEntryID.closing), .of("w"), .bytes(address),
-                .of("s"), .bytes(mark),
-            ])
-    }
-
     /// The leader is alive. Reply: a `TierOutcome`.
     package var renewal: TierCommand { call("co1_renew", [.bytes(token), .number(lease)]) }
 
@@ -109,10 +96,15 @@ package struct TierLead: Hashable, Sendable {
             ])
     }
 
-    /// The response is for no other request, and probably the next ones neither. Reply: a `TierOutcome`.
-    /// - Parameter milliseconds: how long nobody waits for such a response.
-    package func unshare(for milliseconds: Int) -> TierCommand {
-        TierCommand(function: "co1_unshare", keys: [keys.lease(variant)], [.bytes(token), .number(milliseconds)])
+    /// The other machines do without this response. Reply: a `TierOutcome`.
+    /// - Parameters:
+    ///   - milliseconds: how long nobody waits for such a response.
+    ///   - isForOne: whether it is for no other request, and probably the next ones neither; `false`: each machine may
+    ///     fetch it once for its own clients.
+    package func unshare(for milliseconds: Int, isForOne: Bool) -> TierCommand {
+        TierCommand(
+            function: "co1_unshare", keys: [keys.lease(variant)],
+            [.bytes(token), .number(milliseconds), .of(isForOne ? "--" : "-")])
     }
 
     /// The fetch ends without a response for others. Reply: a `TierOutcome`.

@@ -39,8 +39,8 @@ package struct TierAnswer: Hashable, Sendable {
         case join(token: ByteSlice, left: Int64)
         /// This machine fetches; it has the lease for so many milliseconds.
         case lead(left: Int64)
-        /// The response is for no other request; for so many milliseconds nobody waits for it.
-        case alone(left: Int64)
+        /// For so many milliseconds nobody waits for another machine. `isForOne`: nor for another request.
+        case alone(left: Int64, isForOne: Bool)
         /// There is nothing, and this machine does not fetch.
         case miss
     }
@@ -64,7 +64,7 @@ package struct TierAnswer: Hashable, Sendable {
             case "hit": .hit
             case "join": .join(token: token, left: left)
             case "lead": .lead(left: left)
-            case "alone": .alone(left: left)
+            case "alone": .alone(left: left, isForOne: token.span.isEqual(to: "--"))
             case "miss": .miss
             default: throw .malformed
             }

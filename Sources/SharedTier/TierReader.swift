@@ -5,7 +5,6 @@ package import Bytes
 /// ```
 /// head ─h→ content ─d→ content
 ///             ├─e, with the length so far→ complete
-///             ├─w→ elsewhere
 ///             └─a gap, a wrong length, a wrong seal, anything else→ refused
 /// ```
 ///
@@ -16,8 +15,6 @@ package struct TierReader: Sendable {
         case head
         case content
         case complete
-        /// The leader's machine has the rest.
-        case elsewhere
         case refused(TierRefusal)
     }
 
@@ -29,8 +26,14 @@ package struct TierReader: Sendable {
         case content(ByteSlice)
         /// The body is complete; its trailers as lines, mostly none.
         case end(trailers: ByteSlice)
-        /// The rest of the body is read from this address.
-        case elsewhere(ByteSlice)
+    }
+
+    /// Whether more of the response is to come.
+    package var isOpen: Bool {
+        switch state {
+        case .head, .content: true
+        case .complete, .refused: false
+        }
     }
 
     package let token: ByteSlice
@@ -103,17 +106,12 @@ package struct TierReader: Sendable {
             if let seal, seal.content(bytes, at: length, under: token) != mark { throw .seal }
             length += bytes.count
             return .content(bytes)
-        case .complete, .elsewhere: throw .unknownEntry
+        case .complete: throw .unknownEntry
         case .refused(let reason): throw reason
         }
     }
 
     private mutating func close(_ fields: TierFields, _ mark: ByteSlice) throws(TierRefusal) -> Piece {
-        if let address = fields["w"] {
-            if let seal, seal.elsewhere(address, at: length, under: token) != mark { throw .seal }
-            state = .elsewhere
-            return .elsewhere(address)
-        }
         guard let total = fields["e"].flatMap({ Int(String($0)) }), let trailers = fields["t"] else {
             throw .unknownEntry
         }

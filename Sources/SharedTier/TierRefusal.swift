@@ -20,4 +20,20 @@ package enum TierRefusal: String, Error, Hashable, Sendable, CaseIterable {
     case unknownEntry = "unknown-entry"
     /// `secret-file` is set, and another secret, or none, sealed this.
     case seal
+
+    /// For the log.
+    package var detail: String {
+        switch self {
+        case .version: "it is of another version of coalesced"
+        case .form: "its record is cut short or damaged"
+        case .otherKey: "it is of another URL"
+        case .head: "its head is malformed"
+        case .connectionField: "its head has a field that concerns one connection"
+        case .length: "its content has another length than announced"
+        case .noHead: "it has no head"
+        case .gap: "content is missing"
+        case .unknownEntry: "it has an entry that coalesced does not write"
+        case .seal: "it has no seal of the secret in shared.secret-file"
+        }
+    }
 }

@@ -21,10 +21,6 @@ package struct TierSeal: Hashable, Sendable {
         mark("e", token, length, trailers.span)
     }
 
-    func elsewhere(_ address: ByteSlice, at offset: Int, under token: ByteSlice) -> ByteSlice {
-        mark("w", token, offset, address.span)
-    }
-
     private func mark(_ kind: StaticString, _ token: ByteSlice, _ place: Int, _ bytes: Span<UInt8>) -> ByteSlice {
         var code = HMAC(key: key)
         code.add(kind.bytes)

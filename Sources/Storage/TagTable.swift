@@ -140,8 +140,33 @@ public final class TagTable: Sendable {
         return shards[Int(hash >> 58)].withLock { $0.tag(name, hash) }
     }
 
-    /// No field value has a line end, so no operator's name is equal.
-    private static func name(_ group: String, at authority: String) -> ByteSlice { ByteSlice("\(authority)\n\(group)") }
+    /// The tag of a cache group at one origin. No field value has a line end, so no operator's name is equal.
+    public static func name(_ group: String, at authority: String) -> ByteSlice { ByteSlice("\(authority)\n\(group)") }
+
+    /// Whether a response with these fields has this tag, or has too many to tell.
+    /// - Parameters:
+    ///   - names: which of the fields name tags.
+    ///   - authority: of the response's origin.
+    public static func isTagged(
+        _ fields: FieldView, with tag: Span<UInt8>, by names: TagFields, at authority: @autoclosure () -> String
+    ) -> Bool {
+        guard mayHaveTags(fields, by: names) else { return false }
+        var (isFound, count) = (false, 0)
+        let bytes = fields.bytes
+        names.forEachTag(in: fields) { range in
+            count += 1
+            if range.count > TagFields.longestTag || count > TagFields.mostTags { isFound = true }
+            if bytes.extracting(range).isEqual(to: tag) { isFound = true }
+        }
+        if isFound { return true }
+        let groups = CacheGroups.names(in: fields)
+        guard !groups.isEmpty else { return false }
+        let authority = authority()
+        return groups.contains { group in
+            let (plain, own) = (ByteSlice(group), name(group, at: authority))
+            return plain.span.isEqual(to: tag) || own.span.isEqual(to: tag)
+        }
+    }
 
     // MARK: - Purges
 

@@ -87,6 +87,29 @@ package struct UpstreamServer: Sendable, Hashable, CustomStringConvertible {
     /// - Parameter port: the default is the scheme's (RFC 9110 §4.2.1).
     package init(host: String, port: UInt16 = 80) { self.init(.tcp(host: host, port: port)) }
 
+    /// - Parameter text: `HOST:PORT`, IPv6 in brackets, perhaps from an untrusted source.
+    package init?(hostAndPort text: String) {
+        guard text.utf8.count <= 300, let colon = text.lastIndex(of: ":"),
+            let port = UInt16(text[text.index(after: colon)...]), port > 0
+        else { return nil }
+        var host = text[..<colon]
+        if host.hasPrefix("["), host.hasSuffix("]") { host = host.dropFirst().dropLast() }
+        guard !host.isEmpty, host.utf8.allSatisfy({ Self.isPartOfName($0) }) else { return nil }
+        self.init(host: host.lowercased(), port: port)
+    }
+
+    private static func isPartOfName(_ byte: UInt8) -> Bool {
+        (0x30...0x39).contains(byte) || (0x61...0x7a).contains(byte | 0x20) || [0x2d, 0x2e, 0x3a, 0x5f].contains(byte)
+    }
+
+    /// `HOST:PORT`, IPv6 in brackets. A Unix socket has only its host.
+    package var hostAndPort: String {
+        switch location {
+        case .tcp(_, let port): "\(host):\(port)"
+        case .unix: host
+        }
+    }
+
     /// A server at a Unix socket.
     package static func unix(path: String) -> UpstreamServer { UpstreamServer(.unix(path: path)) }
 

@@ -44,7 +44,7 @@ import Testing
         switch event {
         case "renewed": _ = try resource.outcome(lead.renewal)
         case "released": _ = try resource.outcome(lead.release)
-        case "unshared": _ = try resource.outcome(lead.unshare(for: 1000))
+        case "unshared": _ = try resource.outcome(lead.unshare(for: 1000, isForOne: true))
         case "finished": _ = try resource.outcome(lead.finish(.notKept))
         default:
             // The engine tells when it deletes the key: by itself perhaps much later, or as soon as anybody asks for it.

@@ -21,7 +21,7 @@ import Testing
         #expect(try answer.stored?.body() == "hello")
         var other = TierLead(resource.keys, variant: .empty, token: ByteSlice("c"), lease: 60_000)
         #expect(throws: TierReplyError.self) { try resource.outcome(other.head(ByteSlice("head"))) }
-        #expect(try resource.outcome(other.unshare(for: 1000)) == .done)
+        #expect(try resource.outcome(other.unshare(for: 1000, isForOne: true)) == .done)
         let log = TierKeys.purges(prefix: ByteSlice("co"))
         guard case .text = try resource.connection.send(TierPurge(.everything, .empty, isSoft: false).command(log: log))
         else { Issue.record("no purge"); return }

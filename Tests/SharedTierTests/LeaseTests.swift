@@ -41,7 +41,7 @@ import Testing
             var question = resource.question("b")
             question.broken = ByteSlice("a")
             #expect(try resource.ask(question).verdict == .lead(left: 60_000))
-        case "unshared": #expect(try resource.outcome(lead.unshare(for: 60_000)) == .done)
+        case "unshared": #expect(try resource.outcome(lead.unshare(for: 60_000, isForOne: true)) == .done)
         case "released": #expect(try resource.outcome(lead.release) == .done)
         default: try resource.connection.send("FLUSHALL")
         }
@@ -51,7 +51,7 @@ import Testing
         #expect(
             try resource.outcome(lead.freshen(ByteSlice("a"), with: ByteSlice("x"), fresh: 1, lifetime: 1))
                 == .leaseLost)
-        #expect(try resource.outcome(lead.unshare(for: 60_000)) == .leaseLost)
+        #expect(try resource.outcome(lead.unshare(for: 60_000, isForOne: true)) == .leaseLost)
         #expect(try resource.outcome(lead.release) == .leaseLost)
         var late = TierLead(resource.keys, variant: .empty, token: ByteSlice("a"), lease: 60_000)
         #expect(try resource.outcome(late.head(ByteSlice("head"))) == .leaseLost)
@@ -73,11 +73,13 @@ import Testing
         #expect(String(leader) == "b")
     }
 
-    @Test func `a response that is not shared frees all followers, for a while`() throws {
+    @Test(arguments: [true, false]) func `a response that is not shared frees all followers, for a while`(isForOne: Bool)
+        throws
+    {
         let resource = try Resource()
         let lead = try resource.leader("a")
-        #expect(try resource.outcome(lead.unshare(for: 50)) == .done)
-        guard case .alone(let left) = try resource.ask("b").verdict else { Issue.record("waits"); return }
+        #expect(try resource.outcome(lead.unshare(for: 50, isForOne: isForOne)) == .done)
+        guard case .alone(let left, isForOne) = try resource.ask("b").verdict else { Issue.record("waits"); return }
         #expect((1...50).contains(left))
         while try resource.connection.send("GET", resource.lease()) != .none {}
         #expect(try resource.ask("b").verdict == .lead(left: 60_000))
@@ -126,7 +128,7 @@ import Testing
         _ = try resource.outcome(lead.release)
         try check("released")
         lead = try resource.leader("e")
-        _ = try resource.outcome(lead.unshare(for: 1000))
+        _ = try resource.outcome(lead.unshare(for: 1000, isForOne: true))
         try check("unshared")
     }
 }

@@ -176,7 +176,7 @@ struct Schedule {
         let choice = Int.random(in: 0..<12, using: &random)
         if !streams.contains(token) {
             switch choice {
-            case 0: return over(lead.unshare(for: 60_000))
+            case 0: return over(lead.unshare(for: 60_000, isForOne: Bool.random(using: &random)))
             case 1: return over(lead.release)
             case 2, 3:
                 guard let stored else { return over(lead.release) }
@@ -240,7 +240,6 @@ struct Schedule {
             bodies += 1
             if !finished.contains(token) { faults.append("a follower of \(token) saw an end that was refused") }
             machines[number] = .idle
-        case .elsewhere: faults.append("elsewhere")
         case .refused(let reason):
             if !damaged.contains(token) { faults.append("a follower of \(token) was told \(reason)") }
             machines[number] = .idle

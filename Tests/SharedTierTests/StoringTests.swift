@@ -245,21 +245,4 @@ import Testing
         #expect(try resource.ask(nil, vary: "accept", "v0").verdict == .miss)
         #expect(try resource.ask(nil, vary: "accept", "v509").verdict == .hit)
     }
-
-    @Test func `a body that is too long for the engine is read elsewhere, on from where it ends`() throws {
-        let resource = try Resource()
-        var lead = try resource.leader("a")
-        _ = try resource.outcome(lead.head(ByteSlice("head")))
-        _ = try resource.write("hello", &lead)
-        let reply = try resource.connection.send(lead.elsewhere(ByteSlice("http://10.0.0.3:8082")))
-        #expect(try TierOutcome(ofEntry: reply) == .done)
-        var reader = TierReader(ByteSlice("a"))
-        let pieces = try reader.read(resource.connection.send(reader.command(resource.keys)))
-        #expect(pieces.last == .elsewhere(ByteSlice("http://10.0.0.3:8082")))
-        #expect(reader.state == .elsewhere)
-        #expect(reader.length == 5)
-        // Others still join, and the leader keeps its lease.
-        guard case .join = try resource.ask("b").verdict else { Issue.record("not joined"); return }
-        #expect(try resource.outcome(lead.renewal) == .done)
-    }
 }

@@ -113,6 +113,13 @@ struct Announcement {
         store.mark(request.key, reason, until: context.now + memory, at: context.moment)
     }
 
+    /// Another machine had a response that is for each request alone.
+    /// - Parameter time: in nanoseconds.
+    func rememberUnshareable(for time: Int64) {
+        let most = context.settings.coalescing.unshareableTTL.nanoseconds
+        store.mark(request.key, .notCacheable, until: context.now + min(time, most), at: context.moment)
+    }
+
     func rememberIfUnshareable(_ response: StoredResponse, _ sharing: Sharing) {
         let status = response.facts.status
         if let reason = sharing.reasonToRemember(status, for: plan, leaderWasReleased: fetch.leaderWasReleased) {

@@ -28,7 +28,7 @@ extension Fetch: ExchangeHandler {
         guard state == .asking else { return }
         progress.last = context.now
         perform(HeadHandling(of: self).action(on: head))
-        tier?.headCame(head, to: self)
+        tier?.leader?.headCame(head, to: self)
         // The content that is here cannot break off.
         if head.content == nil, let fetched { resumption = Resumption(of: self, fetched, head) }
     }
@@ -69,10 +69,10 @@ extension Fetch: ExchangeHandler {
     func exchangeTakesContent(_ exchange: Exchange) { leader?.fetchTakesContent() }
 
     func exchange(_ exchange: Exchange, received bytes: Span<UInt8>) -> BodyIntake {
-        guard let tier else { return received(bytes) }
+        guard let leader = tier?.leader else { return received(bytes) }
         let before = arriving.received
         let intake = received(bytes)
-        if state == .streaming { tier.contentCame(bytes.extracting(first: arriving.received - before), to: self) }
+        if state == .streaming { leader.contentCame(bytes.extracting(first: arriving.received - before)) }
         return intake
     }
 
@@ -107,7 +107,7 @@ extension Fetch: ExchangeHandler {
         // Store the response before its operation leaves the in-flight table: every look-up must find the response in
         // one of them.
         ResponseStoring(of: self)?.store(fetched, waiterCount: operation?.waiterCount ?? 0)
-        tier?.contentEnded(trailers, of: self)
+        tier?.leader?.contentEnded(trailers)
         end(.complete)
     }
 
@@ -119,7 +119,7 @@ extension Fetch: ExchangeHandler {
             ask(conditions)
         case .answer(let fetched):
             deliver(fetched)
-            tier?.validated(fetched)
+            tier?.leader?.validated(fetched)
             end(fetched.source == .validated ? .complete : .stoodIn)
         case .answerLeader(let fetched):
             leader?.fetchAnswers(fetched)

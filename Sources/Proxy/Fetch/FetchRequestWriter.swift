@@ -67,6 +67,26 @@ struct FetchRequestWriter {
             mayBeNotModified: plan.isPass ? request.mayBeNotModified : conditions != .none)
     }
 
+    /// Writes the request for another machine of the shared tier that fetches the response: with the client's own URL and
+    /// fields, by which that machine finds its fetch.
+    /// - Parameter token: of the fetch.
+    static func write(
+        _ plan: FetchPlan, from arrival: Arrival, by settings: LoopSettings, forMachineWith token: ByteSlice,
+        in head: ByteBuffer
+    ) -> UpstreamRequest {
+        let request = plan.request
+        head.removeAll()
+        var changes = changes(of: plan, from: arrival, dropping: .conditions | .expect | .maxForwards)
+        changes.host = nil
+        let (fields, key, address) = (request.fields, request.key, arrival.clientAddress)
+        settings.requestForwarding.write(
+            request.head, fields.view, changes, host: key.authority, clientAddress: address.span,
+            scheme: request.scheme.name, to: head)
+        TierMark.append(token, to: head)
+        head.appendLineEnd()
+        return UpstreamRequest(method: .get, head: head.copied(), mayBeNotModified: false)
+    }
+
     @inline(__always) // Called in two places, of which one is rare: a result would be copied.
     private static func changes(of plan: FetchPlan, from arrival: Arrival, dropping: FieldSet = [])
         -> RequestForwarding.Changes

@@ -127,7 +127,13 @@ extension LoopContext {
         _ request: ClientRequest, answeredBy response: FieldView, status: Status, except own: FetchOperation?
     ) {
         let groups = CacheGroups.invalidated(by: response, method: request.method, status: status)
-        if !groups.isEmpty { shared.invalidate(groups, of: request.authority) }
+        if !groups.isEmpty {
+            let authority = request.authority
+            shared.invalidate(groups, of: authority)
+            for group in tier == nil ? [] : groups {
+                shared.tier.add(TierPurge(.group, TagTable.name(group, at: authority), isSoft: false))
+            }
+        }
         invalidateEverywhere(request.sentKey, except: own)
         let base = request.targetURI
         for related in Invalidation.relatedTargets(of: response, base: base) {

@@ -3,6 +3,7 @@ import HTTPSemantics
 import Libevent
 import Logging
 import Routing
+import SharedTier
 import Telemetry
 import Upstream
 
@@ -13,7 +14,7 @@ final class Notices {
         case malformed, timeout
         /// One kind for each upstream, so that failures of one upstream do not suppress messages about another.
         case upstream(String), resumed(String), connection(String), bound(String)
-        case server, accept, capacity, memory, denied, limited
+        case server, accept, capacity, memory, denied, limited, tier, machine
 
         /// The level of its messages, and its name in a message about suppressed ones. Errors of clients are below
         /// `warning`: only some operators look for them, and any client can cause any number of them.
@@ -30,6 +31,8 @@ final class Notices {
             case .accept: (.warning, "failures to accept connections")
             case .capacity: (.warning, "connections turned away")
             case .memory: (.warning, "shortages of memory for bodies")
+            case .tier: (.warning, "responses in the shared tier that were not used")
+            case .machine: (.warning, "failures of other machines of the shared tier")
             case .bound(let name): (.warning, "requests at a bound of upstream \(name)")
             }
         }
@@ -177,6 +180,16 @@ final class Notices {
         let client = settings.trustedProxies.client(of: peer, isProxied: isTrustedProxy, fields.view)
         let name = client.map { "\($0)" } ?? "a client of a Unix socket"
         write(.denied, "\(name) may not purge (\(refusal.rawValue)), answered 403")
+    }
+
+    /// Reports that what stands in the shared tier is not used.
+    func refused(_ refusal: TierRefusal, of request: ClientRequest) {
+        write(.tier, "shared tier: the response stored there for \(request.summary) is not used: \(refusal.detail)")
+    }
+
+    /// Reports that another machine, which said that it fetches a response, gave none.
+    func machineFailed(_ problem: String, at address: ByteSlice, of request: ClientRequest) {
+        write(.machine, "shared tier: no response to \(request.summary) from \(String(address)): \(problem)")
     }
 
     func cannotAccept(_ error: SystemError) { write(.accept, "cannot accept connections: \(error)") }

@@ -9,6 +9,8 @@ final class SharedTierState: Sendable {
     let counts = TierCounts()
     let nodes: TierNodes
     let history = Guarded(TierPurgeHistory())
+    /// The tokens of the fetches whose bodies other machines may read from this one, with the primary keys.
+    private let announced = Guarded<[ByteSlice: ByteSlice]>([:])
     private let writer = Guarded<(@Sendable () -> Void)?>(nil)
     private let lastReading = Atomic<Int64>(0)
 
@@ -24,6 +26,15 @@ final class SharedTierState: Sendable {
     func open(_ write: @escaping @Sendable () -> Void) { writer.withLock { $0 = write } }
 
     func close() { writer.withLock { $0 = nil } }
+
+    /// Other machines may read the body of the fetch under `token`, of the response with this primary key.
+    func announce(_ token: ByteSlice, of key: ByteSlice) { announced.withLock { $0[token] = key } }
+
+    /// The fetch under `token` has ended.
+    func withdraw(_ token: ByteSlice) { announced.withLock { $0[token] = nil } }
+
+    /// Whether this machine fetches the response with this primary key under `token`, and has announced it.
+    func hasAnnounced(_ token: ByteSlice, of key: ByteSlice) -> Bool { announced.withLock { $0[token] == key } }
 
     /// A purge was made here, and counts from now on. Nothing happens without a shared tier.
     func add(_ purge: TierPurge) {

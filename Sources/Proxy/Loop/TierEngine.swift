@@ -4,6 +4,7 @@ import Libevent
 import Redis
 import Routing
 import SharedTier
+import Upstream
 
 /// One loop's way to the engine of the shared tier. Owned by its `LoopContext`, confined to its loop.
 ///
@@ -23,9 +24,23 @@ final class TierEngine {
     /// The latest `Vary` of resources, by their names in the engine, as far as this loop has heard.
     private var varies: [ByteSlice: ByteSlice] = [:]
     private static let mostVaries = 10_000
+    /// The length of a lease in milliseconds.
+    let leaseMilliseconds: Int
+    /// Where other machines reach this one, as `HOST:PORT`; `nil`: nowhere.
+    let advertised: ByteSlice?
     /// Called when a connection is lost.
     var onLost: () -> Void = {}
 
+    /// Leases that are to be given up, until when.
+    private var owed: [(lead: TierLead, end: Int64)] = []
+    private static let mostOwed = 1000
+    private var leadsFrom: Int64 = .min
+    /// In nanoseconds.
+    private static let afterRefusal: Int64 = 1_000_000_000
+    private var writers = 0
+    private var onNoWriter: (() -> Void)?
+    /// How long a reply may take for which no client waits, in nanoseconds.
+    static let patience: Int64 = 2_000_000_000
     private let state: SharedTierState
     /// How long the engine took for what a client waits for.
     private let replyTimes: TierReplyTimes
@@ -36,6 +51,8 @@ final class TierEngine {
         self.settings = settings
         self.loop = loop
         prefix = ByteSlice(settings.prefix)
+        leaseMilliseconds = Int(settings.lease.nanoseconds / 1_000_000)
+        advertised = settings.advertised.map { ByteSlice($0.hostAndPort) }
         seal = settings.secret.map { TierSeal(secret: $0.span) }
         var redis = RedisSettings()
         redis.timeout = settings.timeout.nanoseconds
@@ -65,14 +82,58 @@ final class TierEngine {
     /// - Parameters:
     ///   - patience: how long the reply may take, in nanoseconds; `nil`: the time of the settings, for what a client
     ///     waits for.
-    ///   - completion: called once, never inside this call, with `nil` if there is no reply.
+    ///   - completion: called once, never inside this call, with `nil` if there is no reply, and with `.error` if the
+    ///     engine refuses.
     func send(_ command: TierCommand, patience: Int64? = nil, _ completion: @escaping (TierValue?) -> Void) {
         guard let cluster else { return loop.atIterationEnd { completion(nil) } }
         let sent = patience == nil ? loop.now : nil
         cluster.send(RedisCommand(command), until: patience.map { loop.now + $0 }) { [weak self] reply in
             self?.note(reply, sent: sent)
-            if case .value(let value) = reply { completion(TierValue(value)) } else { completion(nil) }
+            switch reply {
+            case .value(let value): completion(TierValue(value))
+            case .failed(.condition(_, let words)), .failed(.error(let words)): completion(.error(words))
+            case .unavailable, .late, .failed: completion(nil)
+            }
         }
+    }
+
+    /// Gives up a lease. If the engine cannot be told now, it is told when it is there again, as long as others might
+    /// wait for the lease to end.
+    func release(_ lead: TierLead, _ completion: @escaping () -> Void = {}) {
+        let end = loop.now + settings.lease.nanoseconds
+        send(lead.release, patience: Self.patience) { [weak self] reply in
+            completion()
+            guard let self, reply == nil, loop.now < end, owed.count < Self.mostOwed else { return }
+            owed.append((lead, end))
+        }
+    }
+
+    /// The engine has refused what this machine would write, as a full one does.
+    func noteRefusal() { leadsFrom = loop.now + Self.afterRefusal }
+
+    /// Whether this machine writes to the engine: for a while after a refusal it only reads.
+    var mayLead: Bool { loop.now >= leadsFrom }
+
+    private func releaseOwed() {
+        let due = owed
+        owed = []
+        for (lead, end) in due where loop.now < end { release(lead) }
+    }
+
+    // MARK: Draining
+
+    /// A fetch of this loop begins to write for other machines.
+    func writerBegan() { writers += 1 }
+
+    /// The engine has all that the fetch wrote, or takes no more of it.
+    func writerEnded() {
+        writers -= 1
+        if writers == 0 { onNoWriter.take()?() }
+    }
+
+    /// Calls `completion` once no fetch of this loop writes for other machines, perhaps at once.
+    func whenNobodyWrites(_ completion: @escaping () -> Void) {
+        if writers == 0 { completion() } else { onNoWriter = completion }
     }
 
     /// - Parameter sent: when the command was sent, if a client waits for the reply.
@@ -122,11 +183,14 @@ final class TierEngine {
         state.nodes.note(event, of: address, owner: ObjectIdentifier(self), at: loop.now)
         switch event {
         // The engine does not tell of keys that were read over the former connection.
-        case .ready: tellAll()
+        case .ready:
+            releaseOwed()
+            tellAll()
         case .lost, .dropped(wasReady: true):
             onLost()
             tellAll()
-        case .notConnected, .breakerOpened, .breakerClosed, .dropped: break
+        case .breakerClosed: releaseOwed()
+        case .notConnected, .breakerOpened, .dropped: break
         }
     }
 

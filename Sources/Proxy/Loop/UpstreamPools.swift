@@ -28,6 +28,9 @@ final class UpstreamPools {
     private var pools: [ObjectIdentifier: (origin: Origin, pool: UpstreamPool)] = [:]
     /// Pools of replaced settings, while they may have requests in flight.
     private var retired: [UpstreamPool] = []
+    /// The other machines of the shared tier that were asked.
+    private var machines: [UpstreamServer: UpstreamPool] = [:]
+    private static let mostMachines = 64
     /// The pool used last, which most requests need.
     private var latest: (origin: Origin, pool: UpstreamPool)?
 
@@ -42,6 +45,24 @@ final class UpstreamPools {
         self.metrics = metrics
         self.notices = notices
         resolver = Resolver(on: loop)
+    }
+
+    /// The connections to another machine of the shared tier.
+    func machine(at server: UpstreamServer) -> UpstreamPool {
+        if let known = machines[server] { return known }
+        if machines.count >= Self.mostMachines {
+            for pool in machines.values { retire(pool) }
+            machines = [:]
+        }
+        var settings = UpstreamSettings(name: "shared-tier", servers: [server])
+        // The machine has a head already. One that has died must not hold up those who wait.
+        settings.connectTimeout = .milliseconds(500)
+        settings.firstByteTimeout = .seconds(2)
+        let pool = UpstreamPool(
+            ServerGroup(settings), on: loop, resolver: resolver, names: shared.names, buffers: buffers,
+            isMemoryShort: { [shared] in shared.isMemoryShort }, metrics: metrics, onNews: { _ in })
+        machines[server] = pool
+        return pool
     }
 
     func pool(of origin: Origin) -> UpstreamPool {
@@ -101,5 +122,6 @@ final class UpstreamPools {
     /// The loop ends: none of its upstream connections is kept any longer.
     func retire() {
         for entry in pools.values { entry.pool.retire() }
+        for pool in machines.values { pool.retire() }
     }
 }

@@ -1,6 +1,7 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import Logging
 import Routing
 import SharedTier
 
@@ -28,6 +29,11 @@ final class TierPurges {
 
     /// How often the log is read without a push, and written again after a failure, in nanoseconds.
     private static let interval: Int64 = 1_000_000_000
+    /// How often the log was read in this interval because there was more, and the most.
+    private var rounds = 0
+    private static let mostRounds = 200
+    /// How long the log may be unread, in nanoseconds.
+    private static let mostUnread: Int64 = 3_000_000_000
     /// How long a reply may take, in nanoseconds.
     private static let patience: Int64 = 5_000_000_000
 
@@ -46,6 +52,7 @@ final class TierPurges {
         engine.onLost = { [unowned self] in self.shared.tier.history.withLock { $0.isCurrent = false } }
         engine.watch([log], for: self) { [unowned self] in read() }
         timer = loop.schedule(every: Self.interval) { [unowned self] in
+            rounds = 0
             read()
             write()
         }
@@ -69,9 +76,25 @@ final class TierPurges {
         let cursor = shared.tier.history.withLock { $0.cursor }
         engine.send(TierPurgeNews.command(log: log, after: cursor), patience: Self.patience) { [self] reply in
             isReading = false
-            guard let reply, let news = try? TierPurgeNews(reply) else { return }
+            guard let reply, let news = try? TierPurgeNews(reply) else { return noteUnread() }
             take(news, isFirst: cursor == nil)
         }
+    }
+
+    /// The log could not be read. What is not known may have purged anything.
+    private func noteUnread() {
+        guard engine.loop.now - shared.tier.purgesRead > Self.mostUnread,
+            shared.tier.history.withLock({ $0.isCurrent })
+        else { return }
+        shared.tier.history.withLock { $0.isCurrent = false }
+        shared.log.warning(
+            "shared tier: the log of purges cannot be read; the tier is not used until it can (see `coalesced status`)")
+    }
+
+    /// Reads on, unless the log seems to have no end: then the next second.
+    private func readOn() {
+        rounds += 1
+        if rounds < Self.mostRounds { read() }
     }
 
     private func take(_ news: TierPurgeNews, isFirst: Bool) {
@@ -80,14 +103,15 @@ final class TierPurges {
             shared.tier.history.withLock { $0.begin(at: isFirst ? news.first : news.last) }
             own = []
             if !isFirst { purge(.everything) }
-            return read()
+            return readOn()
         }
         for entry in news.purges {
             shared.tier.history.withLock { $0.note(entry.purge, entry.id) }
             if own.remove(entry.id) == nil, let request = PurgeRequest(entry.purge) { purge(request) }
         }
-        if let last = news.purges.last, last.id < news.last { return read() }
+        if let last = news.purges.last, last.id < news.last { return readOn() }
         shared.tier.history.withLock { $0.isCurrent = true }
+        write()
         shared.tier.purgesRead = engine.loop.now
         if isReadAgain { read() }
     }

@@ -21,11 +21,12 @@ final class Worker {
     }
 
     /// Accepts no more connections, closes each connection after its current request, and calls `whenEmpty` once none
-    /// is left.
+    /// is left, and no fetch writes for the other machines of the shared tier.
     /// - Parameter closingIdle: otherwise each idle connection waits for one more request.
     func drain(closingIdle: Bool = true, whenEmpty: @escaping () -> Void) {
         clients.stopPersisting()
-        clients.drain(closingIdle: closingIdle, whenEmpty: whenEmpty)
+        guard let tier = context.tier else { return clients.drain(closingIdle: closingIdle, whenEmpty: whenEmpty) }
+        clients.drain(closingIdle: closingIdle) { tier.whenNobodyWrites(whenEmpty) }
     }
 
     /// Counts the requests and tunnels that are about to be aborted.

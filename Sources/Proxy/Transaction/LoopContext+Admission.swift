@@ -35,7 +35,7 @@ extension LoopContext {
         if head.expectation == .unknown {
             throw SyntheticResponse(.expectationFailed, "Only `Expect: 100-continue` is supported.")
         }
-        let visits = loopSettings.loopDetection.visits(view)
+        var visits = loopSettings.loopDetection.visits(view)
         if visits >= Self.visitsThatAreALoop {
             throw SyntheticResponse(
                 Status(508), "The request has come through here before: the upstream leads back to this proxy.")
@@ -60,8 +60,15 @@ extension LoopContext {
             throw SyntheticResponse.contentTooLarge.on(route)
         }
         if known == nil { keys.write(head, fields.view, scheme, route) }
+        let key = keys.key()
+        if let token = TierMark.token(in: view) {
+            guard shared.tier.hasAnnounced(token, of: key.bytes) else {
+                throw SyntheticResponse(.misdirectedRequest, "This machine does not fetch that response.")
+            }
+            visits = 0
+        }
         let request = ClientRequest(
-            head, fields, route: route, scheme: scheme, key: keys.key(), visits: visits, isBound: isBound)
+            head, fields, route: route, scheme: scheme, key: key, visits: visits, isBound: isBound)
         return variations.isEmpty ? request : keyed(request)
     }
 

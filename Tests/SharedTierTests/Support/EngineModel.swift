@@ -97,7 +97,7 @@ struct EngineModel {
             }
         }
         if case .lease(let holder) = keys[lease] {
-            if holder == "-" { return Self.answer("alone", "", stored) }
+            if ["-", "--"].contains(holder) { return Self.answer("alone", holder, stored) }
             if holder != broken { return Self.answer("join", holder, stored) }
         }
         if token.isEmpty { return Self.answer("miss", "", stored) }
@@ -173,7 +173,7 @@ struct EngineModel {
 
     private mutating func unshare(_ lease: String, _ words: [String]) -> TierValue {
         guard leads(lease, words[0]) else { return .integer(0) }
-        keys[lease] = .lease("-")
+        keys[lease] = .lease(words[2])
         return .integer(1)
     }
 
