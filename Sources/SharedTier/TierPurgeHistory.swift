@@ -18,7 +18,10 @@ package struct TierPurgeHistory: Sendable {
     /// Whether the log was read to its end since the connection was made: what is not known yet may have purged anything.
     package var isCurrent = false
     private var first: TierPurgeID?
+    /// In the order of the log.
     private var entries: [Entry] = []
+    /// Made here and in the log, and not read there yet.
+    private var written: [Entry] = []
     /// Made here, and not in the log yet, in order.
     private var pending: [TierPurge] = []
 
@@ -26,7 +29,7 @@ package struct TierPurgeHistory: Sendable {
 
     /// The log was read from its beginning, or not without a gap: nothing before `cursor` is known.
     package mutating func begin(at cursor: TierPurgeID) {
-        (self.cursor, first, entries) = (cursor, cursor, [])
+        (self.cursor, first, entries, written) = (cursor, cursor, [], [])
     }
 
     /// The next purge of the log was read.
@@ -36,6 +39,7 @@ package struct TierPurgeHistory: Sendable {
             entries.removeFirst(Self.most / 10 + 1)
         }
         entries.append(Entry(id: id, purge: purge))
+        written.removeAll { $0.id == id }
         cursor = id
     }
 
@@ -60,7 +64,7 @@ package struct TierPurgeHistory: Sendable {
     package mutating func noteWritten(as id: TierPurgeID) {
         guard !pending.isEmpty else { return }
         // Kept until it is read in its place, which moves the cursor.
-        entries.append(Entry(id: id, purge: pending.removeFirst()))
+        written.append(Entry(id: id, purge: pending.removeFirst()))
     }
 
     /// Whether a response may have been purged since it was requested.
@@ -70,16 +74,13 @@ package struct TierPurgeHistory: Sendable {
     package func mayHavePurged(since asof: TierPurgeID, _ isMeant: (TierPurge) -> Bool) -> Bool {
         guard let first, asof >= first else { return true }
         if pending.contains(where: isMeant) { return true }
+        if written.contains(where: { $0.id > asof && isMeant($0.purge) }) { return true }
         var compared = 0
         var index = entries.count
         while index > 0 {
             index -= 1
             let entry = entries[index]
-            // In order, but for those of this machine that were written and not read yet.
-            if entry.id <= asof {
-                if let cursor, entry.id <= cursor { break }
-                continue
-            }
+            if entry.id <= asof { break }
             compared += 1
             if compared > Self.mostCompared || isMeant(entry.purge) { return true }
         }
