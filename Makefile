@@ -132,6 +132,7 @@ BENCHMARK = taskset -c 1 "$(CURDIR)/.build/release/Benchmark"
 
 bench: benchmark
 	$(BENCHMARK) compare --write docs/benchmarks.md
+	$(BENCHMARK) shared --write docs/benchmarks.md
 	$(BENCHMARK) micro --write docs/benchmarks.md
 	$(BENCHMARK) single-flight --write Sources/Coalescing/Coalescing.docc/Comparison.md
 	$(BENCHMARK) simulate --write docs/benchmarks.md
@@ -148,7 +149,7 @@ tools: build
 
 # What coalesced is compared with, and what loads and counts.
 peers:
-	@$(call install_missing,nginx:nginx varnishd:varnish haproxy:haproxy wrk:wrk valgrind:valgrind objcopy:binutils curl:curl)
+	@$(call install_missing,nginx:nginx varnishd:varnish haproxy:haproxy wrk:wrk valgrind:valgrind objcopy:binutils curl:curl redis-server:redis-server)
 
 test-packages:
 	@$(call install_missing,$(TEST_PACKAGES))

@@ -21,6 +21,9 @@ import Foundation
 ///     Benchmark tags [--program] [RESPONSES]
 ///                                       a purge of a tag that a tenth of a million responses have, and look-ups
 ///                                       meanwhile; or the same through the program, and requests meanwhile
+///     Benchmark shared [--quick] [--write FILE] [--coalesced PATH]
+///                                       machines that share a tier on a redis-server of their own, beside nginx behind
+///                                       nginx
 ///     Benchmark simulate [--quick | --write FILE]
 ///                                       hit ratios of the eviction code against other policies
 @main
@@ -60,6 +63,7 @@ struct Main {
                 try words.first == "--program"
                 ? ProgramPurges.tagTable(entries: entries) : TagPurges.table(entries: entries)
             say(Machine.stamp + table)
+        case "shared": try shared(words)
         case "simulate":
             if words.first == "--write", words.count == 2 { try Document.check(words[1]) }
             let report = Simulation.report(isQuick: words.contains("--quick"))
@@ -73,7 +77,7 @@ struct Main {
 
     private static func usage() -> Never {
         say(
-            "usage: Benchmark compare|micro|single-flight|simulate|purges|tags|origin|load|storm; see Sources/Benchmark/Main.swift"
+            "usage: Benchmark compare|micro|single-flight|simulate|shared|purges|tags|origin|load|storm; see Sources/Benchmark/Main.swift"
         )
         exit(64)
     }
@@ -93,9 +97,7 @@ struct Main {
             default: usage()
             }
         }
-        for program in [plan.coalesced, plan.bare] where !FileManager.default.isExecutableFile(atPath: program) {
-            throw Problem("no program at \(program): build it, and begin in the folder of the package; see make bench")
-        }
+        try expectPrograms([plan.coalesced, plan.bare])
         if let file { try Document.check(file) }
         plan.folder = NSTemporaryDirectory() + "proxy-bench-\(getpid())"
         try FileManager.default.createDirectory(atPath: plan.folder, withIntermediateDirectories: true)
@@ -131,6 +133,37 @@ struct Main {
             }
         }
         if !failed.isEmpty { throw Problem("not every row could be measured; see above") }
+    }
+
+    private static func expectPrograms(_ paths: [String]) throws {
+        for program in paths where !FileManager.default.isExecutableFile(atPath: program) {
+            throw Problem("no program at \(program): build it, and begin in the folder of the package; see make bench")
+        }
+    }
+
+    private static func shared(_ words: [String]) throws {
+        var plan = Plan()
+        var file: String?
+        var rest = words[...]
+        while let word = rest.popFirst() {
+            switch word {
+            case "--quick": plan.isQuick = true
+            case "--write": file = rest.popFirst()
+            case "--coalesced": plan.coalesced = rest.popFirst() ?? plan.coalesced
+            default: usage()
+            }
+        }
+        try expectPrograms([plan.coalesced])
+        if let file { try Document.check(file) }
+        plan.folder = NSTemporaryDirectory() + "proxy-bench-\(getpid())"
+        try FileManager.default.createDirectory(atPath: plan.folder, withIntermediateDirectories: true)
+        defer {
+            try? FileManager.default.removeItem(atPath: plan.folder)
+            Peer.cleanUp()
+        }
+        let table = try SharedTier.table(plan)
+        say(table)
+        if let file { try Document.put(table, between: "shared tier", in: file) }
     }
 
     private static func load(_ words: [String]) {

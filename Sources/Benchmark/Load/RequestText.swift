@@ -26,11 +26,12 @@ struct RequestText {
     /// - Parameters:
     ///   - path: contains `RequestText.number` if there are to be `numbers`.
     ///   - fields: field lines, each with its line end.
+    ///   - host: `nil`: that of the port.
     init(
         method: String = "GET", path: String, fields: String = "", body: Int = 0, count: Int = 1,
-        numbers: Numbers = .none, port: Int
+        numbers: Numbers = .none, port: Int, host: String? = nil
     ) {
-        var head = "\(method) \(path) HTTP/1.1\r\nHost: 127.0.0.1:\(port)\r\n\(fields)"
+        var head = "\(method) \(path) HTTP/1.1\r\nHost: \(host ?? "127.0.0.1:\(port)")\r\n\(fields)"
         if body > 0 { head += "Content-Length: \(body)\r\n" }
         let one = Array("\(head)\r\n".utf8) + [UInt8](repeating: 0x78, count: body)
         bytes = Array((0..<count).map { _ in one }.joined())

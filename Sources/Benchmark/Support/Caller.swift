@@ -2,20 +2,23 @@
 final class Caller {
     private let descriptor: Int32
     private let port: Int
+    private let host: String?
     private var reader = AnswerReader()
     private var parser = AnswerHeadParser()
     private var buffer = [UInt8](repeating: 0, count: 1 << 16)
 
-    init?(port: Int) {
+    /// - Parameter host: what the requests name; `nil`: that of the port.
+    init?(port: Int, host: String? = nil) {
         guard let descriptor = System.connect(port: port) else { return nil }
         System.setReceiveTimeout(descriptor, seconds: 10)
         self.descriptor = descriptor
         self.port = port
+        self.host = host
     }
 
     deinit { System.close(descriptor) }
 
-    func ask(_ path: String) { send(RequestText(path: path, port: port).bytes) }
+    func ask(_ path: String) { send(RequestText(path: path, port: port, host: host).bytes) }
 
     /// Sends a request of any kind.
     func send(_ request: [UInt8]) { _ = System.write(descriptor, request) }
@@ -40,8 +43,8 @@ final class Caller {
     /// Requests all of `paths` over several connections, so that they are stored. False if a response was not 200 with
     /// `size` bytes.
     @discardableResult
-    static func fetch(_ paths: [String], size: Int, port: Int) -> Bool {
-        let callers = (0..<min(16, paths.count)).compactMap { _ in Caller(port: port) }
+    static func fetch(_ paths: [String], size: Int, port: Int, host: String? = nil) -> Bool {
+        let callers = (0..<min(16, paths.count)).compactMap { _ in Caller(port: port, host: host) }
         guard !callers.isEmpty else { return false }
         var next = 0
         while next < paths.count {

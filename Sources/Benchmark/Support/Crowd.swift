@@ -1,4 +1,4 @@
-/// Many keep-alive connections to one program, driven by the calling thread, which all send a request at once.
+/// Many keep-alive connections to one program or several, driven by the calling thread, which all send a request at once.
 ///
 /// While the crowd waits for the responses, it polls every 100 µs, like a `LoadLoop` that takes turns. If the crowd
 /// slept in `epoll`, the server's writes would wake it, at the server's expense. If the crowd spun, it would take each
@@ -13,6 +13,7 @@ final class Crowd {
 
     private struct Member {
         var descriptor: Int32
+        let port: Int
         var reader = AnswerReader()
         /// The bytes of an incomplete head.
         var pieces: [UInt8] = []
@@ -23,19 +24,25 @@ final class Crowd {
     private var parser = AnswerHeadParser()
     private var polled = System.PollSet()
     private var buffer = [UInt8](repeating: 0, count: 1 << 16)
-    private let port: Int
+    private let host: String?
 
     /// Microseconds between two polls: see `LoadLoop`.
     private static let turn = 100
 
     /// Opens up to `count` connections, as many as the program accepts.
-    init(port: Int, count: Int) {
-        self.port = port
-        for place in 0..<count {
-            guard let descriptor = System.connect(port: port) else { break }
-            System.setNonBlocking(descriptor)
-            polled.add(descriptor, tag: place)
-            members.append(Member(descriptor: descriptor))
+    convenience init(port: Int, count: Int) { self.init(ports: [port], count: count, host: nil) }
+
+    /// Opens up to `count` connections to the program at each port.
+    /// - Parameter host: what the requests name; `nil`: that of the port.
+    init(ports: [Int], count: Int, host: String?) {
+        self.host = host
+        for port in ports {
+            for _ in 0..<count {
+                guard let descriptor = System.connect(port: port) else { break }
+                System.setNonBlocking(descriptor)
+                polled.add(descriptor, tag: members.count)
+                members.append(Member(descriptor: descriptor, port: port))
+            }
         }
     }
 
@@ -48,8 +55,11 @@ final class Crowd {
 
     /// Sends a request for `path` on every connection.
     func ask(_ path: String) {
-        let request = RequestText(path: path, port: port).bytes
+        var requests: [Int: [UInt8]] = [:]
         for place in members.indices {
+            let port = members[place].port
+            let request = requests[port] ?? RequestText(path: path, port: port, host: host).bytes
+            requests[port] = request
             members[place].reader = AnswerReader()
             members[place].pieces = []
             members[place].times = Times()

@@ -19,7 +19,7 @@ extension ProxyServer {
             upstreams: loopSettings.origins.map {
                 ($0.settings.name, formerOrigins.snapshot(with: $0), $0.settings.maxConcurrentFetches)
             },
-            tier: loopSettings.settings.sharedTier.map { TierSnapshot(of: $0, shared.tier, at: control.now) },
+            tier: tier.map { TierSnapshot(of: $0.purges.engines, shared.tier, at: control.now) },
             accessLog: accessLog?.status.families() ?? [])
     }
 

@@ -32,10 +32,11 @@ final class TierControl {
 }
 
 extension TierSnapshot {
-    init(of settings: SharedTierSettings, _ state: SharedTierState, at now: Int64) {
+    /// - Parameter engines: their URLs.
+    init(of engines: [String], _ state: SharedTierState, at now: Int64) {
         let (isCurrent, pending, known) = state.history.withLock { ($0.isCurrent, $0.pendingCount, $0.knownCount) }
         self.init(
-            engines: settings.engines.map(\.description), nodes: state.nodes.snapshot, counts: state.counts,
+            engines: engines, nodes: state.nodes.snapshot, counts: state.counts,
             knowsPurges: isCurrent, pendingPurges: pending, knownPurges: known,
             purgeLag: max(0, now - state.purgesRead))
     }

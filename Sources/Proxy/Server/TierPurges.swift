@@ -58,6 +58,9 @@ final class TierPurges {
         }
     }
 
+    /// Where the engine is, without users and passwords. The settings of the start: a reload does not change them.
+    var engines: [String] { engine.settings.engines.map(\.description) }
+
     func stop() {
         timer?.cancel()
         shared.tier.close()

@@ -15,6 +15,7 @@ import Testing
         .enabled(if: path != nil, "Benchmark is not built"),
         arguments: [
             (["compare", "--quick"], "no program at .build/release/coalesced: "),
+            (["shared", "--quick"], "no program at .build/release/coalesced: "),
             (["simulate", "--write", "/nowhere/page.md"], "/nowhere/page.md cannot be written"),
             (["origin", "PORT"], ": Address already in use"),
         ])
