@@ -69,11 +69,7 @@ extension Fetch: ExchangeHandler {
     func exchangeTakesContent(_ exchange: Exchange) { leader?.fetchTakesContent() }
 
     func exchange(_ exchange: Exchange, received bytes: Span<UInt8>) -> BodyIntake {
-        guard let leader = tier?.leader else { return received(bytes) }
-        let before = arriving.received
-        let intake = received(bytes)
-        if state == .streaming { leader.contentCame(bytes.extracting(first: arriving.received - before)) }
-        return intake
+        tier?.leader?.pass(bytes, to: self) ?? received(bytes)
     }
 
     /// The next bytes of the content.
@@ -160,7 +156,7 @@ extension Fetch: ExchangeHandler {
     /// gets a head whose content has to wait for memory that other bodies may never release. The response to an unsafe
     /// method is handed out in any case, since it tells the effect of the request.
     /// - Returns: false if there is no memory.
-    private func handOutIfInMemory(_ fetched: FetchedResponse) -> Bool {
+    func handOutIfInMemory(_ fetched: FetchedResponse) -> Bool {
         if let body = fetched.response.looseBody, method != .head {
             var begun = arriving
             let hasMemory = begun.begin(body, memory: context.shared, at: context.now)
@@ -239,34 +235,5 @@ extension Fetch: ExchangeHandler {
         progress.last = context.now
         exchange?.resume()
         tier?.resume()
-    }
-
-    // MARK: Memory
-
-    /// Waits until other bodies release memory, which they do as their readers go on.
-    /// - Returns: false if the fetch has waited too long, and is over.
-    @discardableResult
-    private func waitForMemory() -> Bool {
-        guard let operation else { return false }
-        let head = state == .awaitingMemory ? fetched : nil
-        guard let wait = arriving.memoryWait else {
-            arriving = arriving.waitingForMemory(
-                MemoryWait(for: head == nil ? .body : .head, of: operation, in: context))
-            return true
-        }
-        if !wait.isTooLong(at: context.now, timeout: request.route.origin.settings.noProgressTimeout) { return true }
-        context.notices.overloaded(context.shared)
-        end(head.map { .failed(NoMemory($0, at: context.now)) } ?? .truncated(.noMemory, keepsPart: false))
-        return false
-    }
-
-    /// Called from time to time while the fetch waits for memory. A fetch that is not among the first in line only
-    /// checks whether it has waited too long: the bytes received stay where they are.
-    func lookForMemory() {
-        guard arriving.memoryWait != nil, let fetched else { return }
-        let goesOn =
-            state == .awaitingMemory
-            ? handOutIfInMemory(fetched) : arriving.mayTakeMemory(for: .body, of: context.shared, at: context.now)
-        if goesOn { bodyHasRoom() } else { waitForMemory() }
     }
 }

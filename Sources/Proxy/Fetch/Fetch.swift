@@ -141,7 +141,9 @@ final class Fetch: DeadlineTarget {
     /// exchange ends by itself and the connection is used again.
     func ask(_ conditions: FetchRequestWriter.Conditions = .storedAndClients) {
         noteAsking()
-        let (asked, pool) = (makeRequest(conditions), context.pool(for: request))
+        var writer = FetchRequestWriter(under: conditions, awaitsContinue: awaitsContinue, hasLeader: leader != nil)
+        let (asked, pool) = (context.write(plan, from: arrival, with: &writer), context.pool(for: request))
+        self.conditions = writer.conditions
         let exchange = Exchange(
             asked, pool: pool, handler: self, owner: request.isBound ? leader?.boundConnections ?? .closed : nil,
             early: request.hasContent ? leader?.takeContent() : nil)
@@ -154,13 +156,6 @@ final class Fetch: DeadlineTarget {
     func noteAsking() {
         (sentAt, generation) = (context.moment, context.tags.generation)
         placement.formerInvalidations = context.invalidations
-    }
-
-    /// Writes the request that the origin gets.
-    func makeRequest(_ conditions: FetchRequestWriter.Conditions = .storedAndClients) -> UpstreamRequest {
-        var writer = FetchRequestWriter(under: conditions, awaitsContinue: awaitsContinue, hasLeader: leader != nil)
-        defer { self.conditions = writer.conditions }
-        return context.write(plan, from: arrival, with: &writer)
     }
 
     /// The only way to an end. A later call has no effect.

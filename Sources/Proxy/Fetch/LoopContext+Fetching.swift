@@ -16,12 +16,10 @@ extension LoopContext {
         _ plan: consuming FetchPlan, _ arrival: borrowing Arrival, leader: borrowing (any FetchLeader)?,
         awaitsContinue: Bool = false
     ) -> FetchOperation {
-        let session = tier.flatMap { TierSession($0, for: plan, shared.tier) }
-        let fetch = Fetch(plan, arrival, context: self, leader: leader, awaitsContinue: awaitsContinue)
-        fetch.tier = session
         let operation = FetchOperation(
-            of: fetch, on: loop, number: shared.nextOperation(), mostWaiters: settings.coalescing.maxWaiters)
-        session?.lookUp(before: operation)
+            of: Fetch(plan, arrival, context: self, leader: leader, awaitsContinue: awaitsContinue), on: loop,
+            number: shared.nextOperation(), mostWaiters: settings.coalescing.maxWaiters)
+        if let tier { TierSession.lookUp(before: operation, tier, shared.tier) }
         return operation
     }
 

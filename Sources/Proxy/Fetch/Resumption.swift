@@ -88,13 +88,18 @@ final class Resumption: ExchangeHandler {
         guard fetch.state == .resuming else { return }
         let (pool, received) = (fetch.context.pool(for: fetch.request), fetch.arriving.received)
         // The same server first: it surely has the representation. A response from the shared tier had none.
-        let asked = fetch.exchange?.request ?? fetch.makeRequest()
+        let asked = fetch.exchange?.request ?? makeRequest()
         let exchange = Exchange(
             asked.forRest(of: content, after: received), pool: pool, handler: self,
             preferring: fetch.exchange?.place)
         if pool.choosesByKey { exchange.choosePlace(by: fetch.request.sentKey.bytes) }
         exchange.start()
         fetch.exchange = exchange
+    }
+
+    private func makeRequest() -> UpstreamRequest {
+        var writer = FetchRequestWriter(under: .none, awaitsContinue: false, hasLeader: false)
+        return fetch.context.write(fetch.plan, from: fetch.arrival, with: &writer)
     }
 
     private func cut(keepsPart: Bool) { fetch.end(.truncated(.origin(.body, nil), keepsPart: keepsPart)) }

@@ -151,8 +151,15 @@ final class TierLeader {
         return record
     }
 
-    /// Content has come.
-    func contentCame(_ bytes: Span<UInt8>) {
+    /// Content has come: as much of it as the fetch takes goes to the engine.
+    func pass(_ bytes: Span<UInt8>, to fetch: Fetch) -> BodyIntake {
+        let before = fetch.arriving.received
+        let intake = fetch.received(bytes)
+        if fetch.state == .streaming { contentCame(bytes.extracting(first: fetch.arriving.received - before)) }
+        return intake
+    }
+
+    private func contentCame(_ bytes: Span<UInt8>) {
         guard state == .writing else { return }
         guard lead.length + piece.count + bytes.count <= mostContent else { return giveUp() }
         write(bytes)

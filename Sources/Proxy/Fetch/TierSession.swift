@@ -100,8 +100,15 @@ final class TierSession {
 
     // MARK: The look-up
 
-    /// Begins the look-up before `operation`, which is not in the table yet.
-    func lookUp(before operation: FetchOperation) {
+    /// Begins the look-up before `operation`, which is not in the table yet, if its fetch needs one.
+    static func lookUp(before operation: FetchOperation, _ engine: TierEngine, _ shared: SharedTierState) {
+        operation.work.use { fetch in
+            fetch.tier = TierSession(engine, for: fetch.plan, shared)
+            fetch.tier?.lookUp(before: operation)
+        }
+    }
+
+    private func lookUp(before operation: FetchOperation) {
         self.operation = operation
         let bound = LoopBound(self, on: engine.loop)
         let asked: Enqueued<WorkOperation<TierLookUpWork>, Never> = engine.lookUps.enqueue(
@@ -272,6 +279,7 @@ final class TierSession {
             askOrigin()
         case .notForThisMachine:
             shared.counts.add(.refused)
+            fetch.context.notices.notForAll(request)
             askOrigin()
         case .elsewhere(let address, let head):
             // A machine that has no address of its own for others asks none of them.

@@ -183,8 +183,15 @@ final class Notices {
     }
 
     /// Reports that what stands in the shared tier is not used.
-    func refused(_ refusal: TierRefusal, of request: ClientRequest) {
-        write(.tier, "shared tier: the response stored there for \(request.summary) is not used: \(refusal.detail)")
+    func refused(_ refusal: TierRefusal, of request: ClientRequest) { notUsed(refusal.detail, for: request) }
+
+    /// Reports that a response in the shared tier is not one that this machine would store for all.
+    func notForAll(_ request: ClientRequest) {
+        notUsed("by this machine's rules it is not for all clients, or not to be stored", for: request)
+    }
+
+    private func notUsed(_ reason: String, for request: ClientRequest) {
+        write(.tier, "shared tier: the response stored there for \(request.summary) is not used: \(reason)")
     }
 
     /// Reports that another machine, which said that it fetches a response, gave none.

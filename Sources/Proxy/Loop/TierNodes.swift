@@ -125,7 +125,7 @@ final class TierNodes: Sendable {
 
 /// A server of the engine at one moment.
 package struct TierNode: Sendable {
-    /// Whether it can be asked.
+    /// Whether it is asked.
     package enum State: String, Sendable {
         case ready
         /// A connection at least is missing.

@@ -4,7 +4,6 @@ import HTTPSemantics
 import Libevent
 import Logging
 import Routing
-import SharedTier
 import Storage
 import Telemetry
 import Upstream
@@ -20,15 +19,7 @@ extension ProxyServer {
             upstreams: loopSettings.origins.map {
                 ($0.settings.name, formerOrigins.snapshot(with: $0), $0.settings.maxConcurrentFetches)
             },
-            tier: tierPurges.map { tier in
-                let (isCurrent, pending, known) = shared.tier.history.withLock {
-                    ($0.isCurrent, $0.pendingCount, $0.knownCount)
-                }
-                return TierSnapshot(
-                    engines: tier.engines, nodes: shared.tier.nodes.snapshot,
-                    counts: shared.tier.counts, knowsPurges: isCurrent, pendingPurges: pending, knownPurges: known,
-                    purgeLag: max(0, control.now - shared.tier.purgesRead))
-            },
+            tier: tier.map { TierSnapshot(of: $0.purges.engines, shared.tier, at: control.now) },
             accessLog: accessLog?.status.families() ?? [])
     }
 

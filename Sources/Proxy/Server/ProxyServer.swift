@@ -83,8 +83,7 @@ package final class ProxyServer {
     /// How long to wait between `prepareToDrain` and `drain`.
     package var drainDelay: Duration { settings.drainDelay }
     /// `nil` without a shared tier.
-    var tierPurges: TierPurges?
-    private var engineReview: EngineReview?
+    private(set) var tier: TierControl?
     private var settings: ProxySettings { loopSettings.settings }
 
     /// Binds the addresses, starts the workers, and then listens. `ready` is called on the control loop with the
@@ -135,7 +134,7 @@ package final class ProxyServer {
             guard let error else {
                 state = .running
                 checks.change(to: loopSettings.origins)
-                if let tier = settings.sharedTier { open(tier) }
+                tier = TierControl(settings, shared, on: control) { [unowned self] in purge($0) { _ in } }
                 return ready(.success(addresses))
             }
             // Clients may have come by now.
@@ -143,15 +142,6 @@ package final class ProxyServer {
                 stop()
                 ready(.failure(.listen(error)))
             }
-        }
-    }
-
-    private func open(_ tier: SharedTierSettings) {
-        tierPurges = TierPurges(tier, shared, on: control) { [unowned self] in purge($0) { _ in } }
-        engineReview = EngineReview(tier, on: control) { [unowned self] findings in
-            engineReview = nil
-            // That a server is not there is told by the connections that are made to it.
-            for case .advice(let text) in findings { shared.log.warning("shared tier: \(text)") }
         }
     }
 
@@ -268,8 +258,7 @@ package final class ProxyServer {
         targets = []
         checks.stop()
         purges.cancelAll()
-        tierPurges.take()?.stop()
-        engineReview.take()?.stop()
+        tier.take()?.stop()
         // Before the fetches end: a request may end because its fetch does.
         workers.post { $0.reportCutOff() }
         // Otherwise each cancelled fetch would free a slot for a waiting one, which would send its request before it is

@@ -35,7 +35,7 @@ extension LoopContext {
         if head.expectation == .unknown {
             throw SyntheticResponse(.expectationFailed, "Only `Expect: 100-continue` is supported.")
         }
-        var visits = loopSettings.loopDetection.visits(view)
+        let visits = loopSettings.loopDetection.visits(view)
         if visits >= Self.visitsThatAreALoop {
             throw SyntheticResponse(
                 Status(508), "The request has come through here before: the upstream leads back to this proxy.")
@@ -50,7 +50,9 @@ extension LoopContext {
         }
         // `*` is about the server as a whole (RFC 9110 §9.3.7), which the route's answer is not.
         if let answer = route.rules?.ownAnswer, head.target.form != .asterisk {
-            throw response(answer, to: head, view, scheme, on: route, from: peer, isFromTrustedProxy)
+            throw SyntheticResponse(
+                answer, to: head, view, scheme, on: route, from: peer, isFromTrustedProxy: isFromTrustedProxy,
+                in: self)
         }
         // RFC 9110 §7.6.2: with `Max-Forwards: 0` this proxy is the final recipient.
         if head.method == .options, view.maxForwards == 0 || route.rules?.ownAnswer != nil {
@@ -61,14 +63,9 @@ extension LoopContext {
         }
         if known == nil { keys.write(head, fields.view, scheme, route) }
         let key = keys.key()
-        if let token = TierMark.token(in: view) {
-            guard shared.tier.hasAnnounced(token, of: key.bytes) else {
-                throw SyntheticResponse(.misdirectedRequest, "This machine does not fetch that response.")
-            }
-            visits = 0
-        }
         let request = ClientRequest(
-            head, fields, route: route, scheme: scheme, key: key, visits: visits, isBound: isBound)
+            head, fields, route: route, scheme: scheme, key: key,
+            visits: try shared.tier.visits(visits, of: view, key), isBound: isBound)
         return variations.isEmpty ? request : keyed(request)
     }
 
@@ -102,20 +99,5 @@ extension LoopContext {
             throw SyntheticResponse(.misdirectedRequest, "This host is not served here.")
         }
         return loopSettings.route(head, fields, scheme)
-    }
-
-    /// The answer of the route to one request.
-    private func response(
-        _ answer: OwnAnswer, to head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme, on route: Route,
-        from peer: SocketAddress, _ isFromTrustedProxy: Bool
-    ) -> SyntheticResponse {
-        var client = ByteSlice.empty
-        if answer.namesClient {
-            let address = recorder.trustedProxies.client(of: peer, isProxied: isFromTrustedProxy, fields)
-            client = address.map { ByteSlice("\($0)") } ?? peer.hostText
-        }
-        let madeID = answer.usesRequestID ? requestIDs.next() : .none
-        let parts = RequestParts(head, fields, scheme, client: client.span, madeID: madeID)
-        return SyntheticResponse(answer, answer.fieldLines(for: parts), on: route, madeID: madeID)
     }
 }
