@@ -65,7 +65,7 @@ extension LoopContext {
         let key = keys.key()
         let request = ClientRequest(
             head, fields, route: route, scheme: scheme, key: key,
-            visits: try shared.tier.visits(visits, of: view, key), isBound: isBound)
+            visits: view.contains(.cdnLoop) ? try shared.tier.visits(visits, of: view, key) : visits, isBound: isBound)
         return variations.isEmpty ? request : keyed(request)
     }
 
