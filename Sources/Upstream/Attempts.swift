@@ -14,6 +14,8 @@ import Telemetry
 /// | new connection closed, malformed head (`error`); no head in time (`timeout`); a status of `retry.on` | to another place, at most `retry.attempts` times, if the cause is in `retry.on`, the request may be sent twice, such a place is in use, and the budget allows it (`RetryBudget`). Otherwise the response is the answer |
 /// | any end after a response's head, or after an interim response | not at all: the client has seen a part |
 ///
+/// A probe (`Probe`) is sent once, on a new connection, to one place.
+///
 /// Content is kept, and is sent again with its request, if all of it was here before the exchange began and the request
 /// is safe (`QUERY`, RFC 10008 §2). Other requests with content are not sent twice.
 ///
@@ -79,6 +81,8 @@ struct Attempts {
     private(set) var mayUseIdle = true
     /// Whether the request is being retried: only a place that is known to be in use is asked.
     private(set) var isRetry = false
+    /// Whether the request is no client's.
+    let isProbe: Bool
 
     // Inlined, so that neither argument is copied.
     /// - Parameters:
@@ -94,6 +98,13 @@ struct Attempts {
         mayRepeat = retriesDeadConnection && mayBeSentAgain
         retriesLeft = mayBeSentAgain && !isBound ? settings.retry.attempts : 0
         causes = settings.retry.causes
+        isProbe = false
+    }
+
+    /// Of a probe.
+    init() {
+        (retriesDeadConnection, mayRepeat, mayUseIdle) = (false, false, false)
+        (retriesLeft, causes, isProbe) = (0, [], true)
     }
 
     /// Notes places that were tried beside the one that `next` is told of.
@@ -108,6 +119,7 @@ struct Attempts {
     mutating func next(
         after ending: Ending, at place: Int, isLone: Bool = false, takeRetry: (_ besides: [Int]) -> Bool
     ) -> Next {
+        if isProbe { return .giveUp }
         switch ending {
         case .notConnected:
             noteTried([place])
@@ -126,12 +138,17 @@ struct Attempts {
             retriesLeft -= 1
             return .again
         case .closed:
-            guard causes.contains(.error), retry(elsewhereThan: place, takeRetry) else { return .giveUp }
+            guard causes.contains(.error), retry(elsewhereThan: place, takeRetry) else {
+                return .giveUp
+            }
             // The next server may close its idle connections just as well.
             (mayRepeat, mayUseIdle) = (false, false)
             return .nextPlace
         case .noHead(let cause):
-            return causes.contains(cause) && retry(elsewhereThan: place, takeRetry) ? .nextPlace : .giveUp
+            guard causes.contains(cause), retry(elsewhereThan: place, takeRetry) else {
+                return .giveUp
+            }
+            return .nextPlace
         case .status:
             return retry(elsewhereThan: place, takeRetry) ? .nextPlace : .giveUp
         case .brokenOff:

@@ -9,9 +9,9 @@ import Telemetry
 /// Owned by the caller (a fetch), which is also its handler. Confined to one loop.
 ///
 /// ```
-/// new ─start→ resolving ─addresses→ connecting ─connected→ exchanging ─complete→ ended
-///                ↑  └─an idle connection→ connecting ↗            │ └─101→ ended (upgraded)
-///                └──the next place, or the same one again─────────┘
+/// new ─start, probe→ resolving ─addresses→ connecting ─connected→ exchanging ─complete→ ended
+///                       ↑  └─an idle connection→ connecting ↗            │ └─101→ ended (upgraded)
+///                       └──the next place, or the same one again─────────┘
 /// resolving ─next place, or the name's addresses are places now→ resolving
 /// resolving ─no place is left→ failing
 /// connecting ─next place→ resolving
@@ -129,6 +129,15 @@ package final class Exchange {
         choosePlace()
     }
 
+    /// Begins, instead of `start`, as the probe of `place` that was claimed at `time`. It asks no other place.
+    func probe(_ place: PlaceConnections, claimedAt time: Int64) {
+        precondition(state == .new, "an exchange starts once")
+        attempts = Attempts()
+        claims = PlaceClaims(on: pool, isClients: false)
+        enter(.resolving)
+        ask(place, probe: time)
+    }
+
     /// Ends the exchange without another call of the handler. Closes a connection in use.
     package func cancel() {
         guard state != .ended else { return }
@@ -211,15 +220,19 @@ package final class Exchange {
         case .none(let next):
             noPlace(next)
         case .place(let place, let probe):
-            target = place
-            // The only place has no idle connection of use: it was asked for one.
-            if !pool.isLone {
-                ownClaims()?.enter(place, probe: probe)
-                if let idle = takeIdle(at: place) { return use(idle: idle) }
-            }
-            guard place.isNamed else { return connect(to: place) }
-            pool.resolve(server: place.server) { [weak self] result in self?.resolved(result) }
+            ask(place, probe: probe)
         }
+    }
+
+    private func ask(_ place: PlaceConnections, probe: Int64?) {
+        target = place
+        // The only place has no idle connection of use: it was asked for one.
+        if !pool.isLone {
+            ownClaims()?.enter(place, probe: probe)
+            if let idle = takeIdle(at: place) { return use(idle: idle) }
+        }
+        guard place.isNamed else { return connect(to: place) }
+        pool.resolve(server: place.server) { [weak self] result in self?.resolved(result) }
     }
 
     /// No place is left for the request.
@@ -249,7 +262,9 @@ package final class Exchange {
         switch result {
         case .success:
             // The name may have new addresses, or its first ones, which are places of their own.
-            if target.isListed, !target.place.addresses.isEmpty { connect(to: target) } else { choosePlace() }
+            if target.isListed, !target.place.addresses.isEmpty { return connect(to: target) }
+            guard !attempts.isProbe else { return end(with: UpstreamError(.resolve, detail: "the addresses changed")) }
+            choosePlace()
         case .failure(let error):
             noteFailure(error, at: target)
             placeFailed(error)
@@ -258,7 +273,7 @@ package final class Exchange {
 
     private func connect(to place: PlaceConnections) {
         enter(.connecting)
-        connect(toAny: pool.candidates(from: place, besides: attempts.tried))
+        connect(toAny: pool.candidates(from: place, besides: attempts.tried, isProbe: attempts.isProbe))
     }
 
     private func connect(toAny addresses: [AddressRace.Candidate]) {

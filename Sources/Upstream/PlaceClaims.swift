@@ -21,10 +21,10 @@ final class PlaceClaims {
     /// The place that counts the exchange among its requests in flight, if it counts them.
     private var counted: Place?
 
-    /// Counts the request for the budget of retries.
-    init(on pool: UpstreamPool) {
+    /// - Parameter isClients: whether the request is a client's, which counts for the budget of retries.
+    init(on pool: UpstreamPool, isClients: Bool = true) {
         self.pool = pool
-        pool.countRequest()
+        if isClients { pool.countRequest() }
     }
 
     /// The place is asked.

@@ -255,9 +255,11 @@ package final class ServerGroup: Sendable {
         place.change(at: now) { $0.probeUndecided(since: probe, cooldown: cooldown, at: now) }
     }
 
-    /// Chooses a request as the probe of a place whose ejection is over.
-    func claimProbe(_ place: Place, isSafe: Bool, at now: Int64) -> Bool {
-        place.change(at: now) { $0.claimProbe(isSafe: isSafe, cooldown: cooldown, at: now) }
+    /// Chooses a request, or a copy of one, as the probe of a place whose ejection is over. A copy stays the only probe
+    /// as long as it may last.
+    func claimProbe(_ place: Place, isSafe: Bool, isCopy: Bool = false, at now: Int64) -> Bool {
+        let alone = isCopy ? settings.connectTimeout.nanoseconds + settings.firstByteTimeout.nanoseconds : 0
+        return place.change(at: now) { $0.claimProbe(isSafe: isSafe, alone: alone, cooldown: cooldown, at: now) }
     }
 
     /// How many early probes were tried.

@@ -117,7 +117,7 @@ struct AttemptsTests {
         var attempts = Self.attempts(Row(method: .get, places: 4, story: []))
         var known: [[Int]] = []
         for (place, ending) in [(2, Attempts.Ending.notConnected), (3, Self.unsent), (0, .notConnected), (3, .status)] {
-            let next = attempts.next(after: ending, at: place) { $0 == [2, 0, 3] }
+            let next = attempts.next(after: ending, at: place) { tried in tried == [2, 0, 3] }
             #expect(next != .giveUp)
             known.append(attempts.tried)
         }
@@ -152,6 +152,15 @@ struct AttemptsTests {
         let next = attempts.next(after: ending, at: 0) { _ in true }
         #expect(next != .giveUp)
         #expect(attempts.mayUseIdle == mayUseIdle)
+    }
+
+    @Test func `a probe is sent once, on a new connection`() {
+        for ending in [Attempts.Ending.notConnected, .queueIsFull, Self.unsent, Self.dead, .closed, Self.late, .status]
+        {
+            var attempts = Attempts()
+            let next = attempts.next(after: ending, at: 0) { _ in true }
+            #expect(next == .giveUp && !attempts.mayUseIdle && !attempts.mayRepeat)
+        }
     }
 
     private static func attempts(_ row: Row) -> Attempts {

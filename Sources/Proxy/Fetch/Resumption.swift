@@ -161,15 +161,7 @@ final class Resumption: ExchangeHandler {
 extension UpstreamRequest {
     /// The same request for the bytes of `content` after the first `received` ones.
     func forRest(of content: ResumableContent, after received: Int) -> UpstreamRequest {
-        let (former, rest) = (head.span, ByteBuffer(capacity: head.count + 128))
-        var start = 0
-        while let end = former.firstIndex(of: UInt8(ascii: "\n"), from: start) {
-            let line = former.extracting(start..<end + 1)
-            start = end + 1
-            // The empty line.
-            if line.count <= 2 { break }
-            if !Self.isReplaced(line) { rest.append(line) }
-        }
+        let rest = headLines(without: Self.isReplaced)
         content.writeConditions(after: received, to: rest)
         rest.appendLineEnd()
         return UpstreamRequest(method: method, head: rest.copied(), mayBeNotModified: false)
