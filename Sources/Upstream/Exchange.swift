@@ -379,20 +379,22 @@ package final class Exchange {
         goOn(after: .notConnected, error)
     }
 
-    private func goOn(after ending: Attempts.Ending, _ error: UpstreamError) {
-        let next = next(after: ending)
+    /// - Parameter began: when the request was given to its connection; `nil`: it was not.
+    private func goOn(after ending: Attempts.Ending, _ error: UpstreamError, began: Int64? = nil) {
+        let next = next(after: ending, began: began)
         guard next != .giveUp else { return end(with: error) }
         if next == .waitForRoom { waitsForRoomUntil = pool.loop.now + pool.timeouts.connect }
         choosePlace()
     }
 
-    private func next(after ending: Attempts.Ending) -> Attempts.Next {
+    private func next(after ending: Attempts.Ending, began: Int64? = nil) -> Attempts.Next {
         guard let place = asked else { return .giveUp }
         // Changed in a copy: a change in place would cost every access to the property a check at run time.
         var attempts = attempts
-        let next = attempts.next(after: ending, at: place.place.number, isLone: pool.isLone) { tried in
-            pool.takeRetry(besides: tried)
-        }
+        let next = attempts.next(
+            after: ending, at: place.place.number, isLone: pool.isLone,
+            wasEjected: began.map { place.place.isAway(since: $0) } ?? false
+        ) { tried, needsBudget in pool.takeRetry(besides: tried, needsBudget: needsBudget) }
         self.attempts = attempts
         switch ending {
         case .notConnected, .queueIsFull: break
@@ -474,13 +476,14 @@ package final class Exchange {
     ///   - content: the content that was given to the connection and not sent.
     func failed(_ error: UpstreamError, isUnsent: Bool, content: OutgoingContent?) {
         guard state == .exchanging else { return }
+        let began = connection?.lease.began
         loseConnection()
         pool.upstreamMetrics.add(.failures(error.failure))
         let ending = Attempts.Ending(error, isUnsent: isUnsent, isReused: isReused, hasHead: hasHead)
         // A server that closes an idle connection just when it is reused is not at fault.
         if case .idleWasDead = ending { early = content } else if let target { noteFailure(error, at: target) }
         sendKeptAgain()
-        goOn(after: ending, error)
+        goOn(after: ending, error, began: began)
     }
 
     private func end(with error: UpstreamError) {

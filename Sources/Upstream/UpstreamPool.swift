@@ -304,11 +304,11 @@ package final class UpstreamPool {
     /// Counts a request for the budget of retries.
     func countRequest() { group.budget.countRequest(at: loop.now) }
 
-    /// Takes a retry out of the budget, if there is another place to ask.
+    /// Takes a retry out of the budget, unless it needs none, if there is another place to ask.
     /// - Parameter tried: as of `pick`.
-    func takeRetry(besides tried: [Int]) -> Bool {
+    func takeRetry(besides tried: [Int], needsBudget: Bool) -> Bool {
         guard choice.use({ $0.hasUsable(besides: tried) }) else { return false }
-        guard !group.budget.take(at: loop.now) else { return true }
+        guard needsBudget, !group.budget.take(at: loop.now) else { return true }
         group.events.add(.refusedRetry)
         return false
     }

@@ -6,7 +6,8 @@ import Testing
 
 @testable import Upstream
 
-/// The copy of a request that asks a place whether it is back.
+/// The copy of a request that asks a place whether it is back, and what becomes of the requests that were in flight as
+/// the place was ejected.
 @Suite(.timeLimit(.minutes(10))) struct ProbeTests {
     private static let ok = "HTTP/1.1 200 OK\r\nContent-Length: 2\r\n\r\nok"
     private static let answer: [ScriptedServer.Step] = [.request(), .send(ok)]
@@ -98,4 +99,46 @@ import Testing
         let request = UpstreamRequest(method: method, head: .empty, content: content, asksForUpgrade: asksForUpgrade)
         #expect(request.mayBeCopied == isCopied)
     }
+
+    // MARK: In flight at the ejection
+
+    /// Asks `count` times at once, and waits for the ends.
+    private func ends(of count: Int, _ asker: Asker) -> [String] {
+        let (before, exchanges) = (asker.ends.count, (0..<count).map { _ in asker.exchange() })
+        for exchange in exchanges { exchange.start() }
+        asker.run(untilTrue: { asker.ends.count == before + count })
+        return Array(asker.ends.dropFirst(before))
+    }
+
+    private func asker(_ first: [ScriptedServer.Step], _ second: [ScriptedServer.Step]) throws -> Asker {
+        try Asker(Array(repeating: first, count: 200), Array(repeating: second, count: 200)) {
+            $0.firstByteTimeout = .milliseconds(200)
+            $0.maxIdleConnections = 0
+        }
+    }
+
+    @Test func `requests in flight at a server as it is ejected are sent to another one, however many they are`() throws
+    {
+        let asker = try asker([.request(), .pause], Self.answer)
+        let ends = ends(of: 120, asker)
+        #expect(ends == Array(repeating: "end", count: 120))
+        #expect(asker.counted(.retries) == 60 && asker.group.events[.refusedRetry] == 0)
+        // The budget is left for others.
+        #expect((0..<RetryBudget.alwaysAllowed - 2).allSatisfy { _ in asker.group.budget.take(at: asker.loop.now) })
+    }
+
+    @Test func `if all servers hang, what was in flight at one is sent twice, once, and nothing else is`() throws {
+        let asker = try asker([.request(), .pause], [.request(), .pause])
+        #expect(ends(of: 60, asker) == Array(repeating: "failed head-timeout", count: 60))
+        let (seen, again) = (asker.servers.map(\.requests.count).reduce(0, +), asker.counted(.retries))
+        // 30 of the first server, and those that failed of the second before the first was ejected.
+        #expect((90...93).contains(seen) && seen == 60 + Int(again), "\(seen)")
+        #expect(ends(of: 60, asker) == Array(repeating: "failed head-timeout", count: 60))
+        #expect(asker.servers.map(\.requests.count).reduce(0, +) == seen + 60 && asker.counted(.retries) == again)
+    }
+}
+
+extension Asker {
+    /// How each exchange ended.
+    fileprivate var ends: [String] { events.filter { $0.hasPrefix("end") || $0.hasPrefix("failed") } }
 }

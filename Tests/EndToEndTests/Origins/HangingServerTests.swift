@@ -32,4 +32,19 @@ import Testing
             #expect(late.count >= 3 && times.allSatisfy { $0 < .seconds(1) + aStall })
         }
     }
+
+    @Test func `of a hundred requests a second none fails`() throws {
+        try serve { hanging, proxy in
+            let crowds = (0..<30).map { round in
+                System.nap(.milliseconds(100))
+                return Crowd(at: proxy.endpoint, (0..<10).map { proxy.visitor("/\(round)/\($0)") })
+            }
+            let answers = crowds.flatMap { $0.finished() }
+            #expect(answers.allSatisfy { $0.status == 200 })
+            let late = answers.count { $0.took >= .seconds(1) }
+            note("requests of \(answers.count) that waited for a server that hangs", late)
+            // Those of the first second: more than the budget of retries.
+            #expect(hanging.total > 35 && hanging.total <= late, "\(hanging.total)")
+        }
+    }
 }
