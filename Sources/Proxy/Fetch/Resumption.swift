@@ -87,10 +87,10 @@ final class Resumption: ExchangeHandler {
     private func ask() {
         guard fetch.state == .resuming, let former = fetch.exchange else { return }
         let (pool, received) = (fetch.context.pool(for: fetch.request), fetch.arriving.received)
-        // The same server first: it surely has the representation.
+        // The same server first: it surely has the representation, and may leave out some fields.
         let exchange = Exchange(
             former.request.forRest(of: content, after: received), pool: pool, handler: self,
-            preferring: former.place)
+            preferring: source ?? former.place)
         if pool.choosesByKey { exchange.choosePlace(by: fetch.request.sentKey.bytes) }
         exchange.start()
         fetch.exchange = exchange
