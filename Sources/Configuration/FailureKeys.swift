@@ -52,8 +52,8 @@ enum FailureKeys {
         (first-byte-timeout, or no-progress-timeout while the request is sent), and statuses, 429 or 500 to 599, which \
         also count as failures of the server (max-failures). attempts: how often a request is sent to another server \
         (0 to 10). budget: retries of the last 10 s as a share of the requests (0% to 100%), so that they do not \
-        multiply the load in an outage; 30 of them are always allowed. A server that takes no connection is \
-        passed over in any case. off: as attempts: 0.
+        multiply the load in an outage; 30 of them are always allowed, and the first of each request that was in \
+        flight at a server when it was ejected. A server that takes no connection is passed over in any case. off: as attempts: 0.
         """
 
     static let retry: ValueSyntax<RetrySettings> = {

@@ -122,11 +122,12 @@ enum UpstreamKeys {
         Key(
             "failure-cooldown", \.failureCooldown, .patience,
             """
-            How long a server is ejected. Then one request probes it, and the others keep avoiding it until the \
-            probe has succeeded. The next ejection lasts twice as long, up to 5m (or this, if it is longer); once the \
-            server was in use for as long as it was last ejected, the time is this again. Retry-After in the response \
-            that failed may prolong it within that bound; successful checks (`health`) end it. A probe that ends \
-            without a verdict, for example because its client left, extends it by as long as the probe took.
+            How long a server is ejected. Then it is probed with the copy of a safe request, for which no client \
+            waits, or with a request itself if no other server is in use or none can be copied; the others keep \
+            avoiding it until the probe has succeeded. The next ejection lasts twice as long, up to 5m (or this, if \
+            it is longer); once the server was in use for as long as it was last ejected, the time is this again. \
+            Retry-After in the response that failed may prolong it within that bound; successful checks (`health`) \
+            end it. A probe that ends without a verdict, for example because its client left, extends it by as long as the probe took.
             """
         ),
         Key(

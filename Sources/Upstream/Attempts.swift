@@ -11,8 +11,10 @@ import Telemetry
 /// | idle connection dead, nothing of the request taken | on a new connection, with any method: the request reached no server |
 /// | idle connection answering 408 as it closes | the same, if the request has no content, or its content is kept: the server had stopped waiting for a request (RFC 9110 §15.5.9). Content that is on its way cannot be sent again: the 408 is the response, and the client may repeat the whole request |
 /// | idle connection dead before a response | on a new connection, once, if the request may be sent twice (RFC 9110 §9.2.2, RFC 9112 §9.3.1): the close alone does not tell whether the server acted on the request. Counts as one of `retry.attempts` |
-/// | new connection closed, malformed head (`error`); no head in time (`timeout`); a status of `retry.on` | to another place, at most `retry.attempts` times, if the cause is in `retry.on`, the request may be sent twice, such a place is in use, and the budget allows it (`RetryBudget`). Otherwise the response is the answer |
+/// | new connection closed, malformed head (`error`); no head in time (`timeout`); a status of `retry.on` | to another place, at most `retry.attempts` times, if the cause is in `retry.on`, the request may be sent twice, such a place is in use, and the budget allows it (`RetryBudget`). The first retry after no head needs no budget if its place was ejected meanwhile: requests in flight there are retried once, however many they are. Otherwise the response is the answer |
 /// | any end after a response's head, or after an interim response | not at all: the client has seen a part |
+///
+/// A probe (`Probe`) is sent once, whatever comes of it.
 ///
 /// Content is kept, and is sent again with its request, if all of it was here before the exchange began and the request
 /// is safe (`QUERY`, RFC 10008 §2). Other requests with content are not sent twice.
@@ -104,10 +106,13 @@ struct Attempts {
     /// - Parameters:
     ///   - place: the number of the place that was asked.
     ///   - isLone: whether the origin has no other place.
-    ///   - takeRetry: takes a retry out of the budget, if there is a place besides these.
+    ///   - wasEjected: whether the place was ejected after the request was sent to it.
+    ///   - takeRetry: takes a retry out of the budget, unless it needs none, if there is a place besides these.
     mutating func next(
-        after ending: Ending, at place: Int, isLone: Bool = false, takeRetry: (_ besides: [Int]) -> Bool
+        after ending: Ending, at place: Int, isLone: Bool = false, wasEjected: Bool = false,
+        takeRetry: (_ besides: [Int], _ needsBudget: Bool) -> Bool
     ) -> Next {
+        let needsBudget = isRetry || !wasEjected
         switch ending {
         case .notConnected:
             noteTried([place])
@@ -126,14 +131,19 @@ struct Attempts {
             retriesLeft -= 1
             return .again
         case .closed:
-            guard causes.contains(.error), retry(elsewhereThan: place, takeRetry) else { return .giveUp }
+            guard causes.contains(.error), retry(elsewhereThan: place, { takeRetry($0, needsBudget) }) else {
+                return .giveUp
+            }
             // The next server may close its idle connections just as well.
             (mayRepeat, mayUseIdle) = (false, false)
             return .nextPlace
         case .noHead(let cause):
-            return causes.contains(cause) && retry(elsewhereThan: place, takeRetry) ? .nextPlace : .giveUp
+            guard causes.contains(cause), retry(elsewhereThan: place, { takeRetry($0, needsBudget) }) else {
+                return .giveUp
+            }
+            return .nextPlace
         case .status:
-            return retry(elsewhereThan: place, takeRetry) ? .nextPlace : .giveUp
+            return retry(elsewhereThan: place, { takeRetry($0, true) }) ? .nextPlace : .giveUp
         case .brokenOff:
             return .giveUp
         }

@@ -9,9 +9,9 @@ import Telemetry
 /// Owned by the caller (a fetch), which is also its handler. Confined to one loop.
 ///
 /// ```
-/// new ─start→ resolving ─addresses→ connecting ─connected→ exchanging ─complete→ ended
-///                ↑  └─an idle connection→ connecting ↗            │ └─101→ ended (upgraded)
-///                └──the next place, or the same one again─────────┘
+/// new ─start, probe→ resolving ─addresses→ connecting ─connected→ exchanging ─complete→ ended
+///                       ↑  └─an idle connection→ connecting ↗            │ └─101→ ended (upgraded)
+///                       └──the next place, or the same one again─────────┘
 /// resolving ─next place, or the name's addresses are places now→ resolving
 /// resolving ─no place is left→ failing
 /// connecting ─next place→ resolving
@@ -108,7 +108,7 @@ package final class Exchange {
         _ request: UpstreamRequest, pool: UpstreamPool, handler: any ExchangeHandler, preferring preferred: Place?
     ) {
         self.init(request, pool: pool, handler: handler)
-        ownClaims()?.preferred = preferred
+        if let preferred { ownClaims()?.preferred = preferred }
     }
 
     /// Called before `start` if the pool chooses by the key of the request (`UpstreamPool.choosesByKey`).
@@ -116,6 +116,8 @@ package final class Exchange {
         claims = claims ?? PlaceClaims(on: pool)
         claims?.key = Rendezvous.hash(key.span)
     }
+
+    private var isProbe: Bool { claims?.isProbe == true }
 
     /// The claims, from now on, if the origin has several places.
     private func ownClaims() -> PlaceClaims? {
@@ -127,6 +129,14 @@ package final class Exchange {
     package func start() {
         precondition(state == .new, "an exchange starts once")
         choosePlace()
+    }
+
+    /// Begins, instead of `start`, as the probe of `place` that was claimed at `time`. It asks no other place.
+    func probe(_ place: PlaceConnections, claimedAt time: Int64) {
+        precondition(state == .new, "an exchange starts once")
+        claims = PlaceClaims(on: pool, isProbe: true)
+        enter(.resolving)
+        ask(place, probe: time)
     }
 
     /// Ends the exchange without another call of the handler. Closes a connection in use.
@@ -211,15 +221,19 @@ package final class Exchange {
         case .none(let next):
             noPlace(next)
         case .place(let place, let probe):
-            target = place
-            // The only place has no idle connection of use: it was asked for one.
-            if !pool.isLone {
-                ownClaims()?.enter(place, probe: probe)
-                if let idle = takeIdle(at: place) { return use(idle: idle) }
-            }
-            guard place.isNamed else { return connect(to: place) }
-            pool.resolve(server: place.server) { [weak self] result in self?.resolved(result) }
+            ask(place, probe: probe)
         }
+    }
+
+    private func ask(_ place: PlaceConnections, probe: Int64?) {
+        target = place
+        // The only place has no idle connection of use: it was asked for one.
+        if !pool.isLone {
+            ownClaims()?.enter(place, probe: probe)
+            if let idle = takeIdle(at: place) { return use(idle: idle) }
+        }
+        guard place.isNamed else { return connect(to: place) }
+        pool.resolve(server: place.server) { [weak self] result in self?.resolved(result) }
     }
 
     /// No place is left for the request.
@@ -235,7 +249,7 @@ package final class Exchange {
     }
 
     private func takeIdle(at place: PlaceConnections) -> UpstreamConnection? {
-        attempts.mayUseIdle ? pool.takeIdle(at: place, mayRepeat: attempts.mayRepeat) : nil
+        attempts.mayUseIdle && !isProbe ? pool.takeIdle(at: place, mayRepeat: attempts.mayRepeat) : nil
     }
 
     private func use(idle: UpstreamConnection) {
@@ -249,7 +263,9 @@ package final class Exchange {
         switch result {
         case .success:
             // The name may have new addresses, or its first ones, which are places of their own.
-            if target.isListed, !target.place.addresses.isEmpty { connect(to: target) } else { choosePlace() }
+            if target.isListed, !target.place.addresses.isEmpty { return connect(to: target) }
+            guard !isProbe else { return end(with: UpstreamError(.resolve, detail: "the addresses changed")) }
+            choosePlace()
         case .failure(let error):
             noteFailure(error, at: target)
             placeFailed(error)
@@ -258,7 +274,7 @@ package final class Exchange {
 
     private func connect(to place: PlaceConnections) {
         enter(.connecting)
-        connect(toAny: pool.candidates(from: place, besides: attempts.tried))
+        connect(toAny: pool.candidates(from: place, besides: attempts.tried, isProbe: isProbe))
     }
 
     private func connect(toAny addresses: [AddressRace.Candidate]) {
@@ -364,20 +380,22 @@ package final class Exchange {
         goOn(after: .notConnected, error)
     }
 
-    private func goOn(after ending: Attempts.Ending, _ error: UpstreamError) {
-        let next = next(after: ending)
+    /// - Parameter began: when the request was given to its connection; `nil`: it was not.
+    private func goOn(after ending: Attempts.Ending, _ error: UpstreamError, began: Int64? = nil) {
+        let next = next(after: ending, began: began)
         guard next != .giveUp else { return end(with: error) }
         if next == .waitForRoom { waitsForRoomUntil = pool.loop.now + pool.timeouts.connect }
         choosePlace()
     }
 
-    private func next(after ending: Attempts.Ending) -> Attempts.Next {
-        guard let place = asked else { return .giveUp }
+    private func next(after ending: Attempts.Ending, began: Int64? = nil) -> Attempts.Next {
+        guard let place = asked, !isProbe else { return .giveUp }
         // Changed in a copy: a change in place would cost every access to the property a check at run time.
         var attempts = attempts
-        let next = attempts.next(after: ending, at: place.place.number, isLone: pool.isLone) { tried in
-            pool.takeRetry(besides: tried)
-        }
+        let next = attempts.next(
+            after: ending, at: place.place.number, isLone: pool.isLone,
+            wasEjected: began.map { place.place.isAway(since: $0) } ?? false
+        ) { tried, needsBudget in pool.takeRetry(besides: tried, needsBudget: needsBudget) }
         self.attempts = attempts
         switch ending {
         case .notConnected, .queueIsFull: break
@@ -459,13 +477,14 @@ package final class Exchange {
     ///   - content: the content that was given to the connection and not sent.
     func failed(_ error: UpstreamError, isUnsent: Bool, content: OutgoingContent?) {
         guard state == .exchanging else { return }
+        let began = connection?.lease.began
         loseConnection()
         pool.upstreamMetrics.add(.failures(error.failure))
         let ending = Attempts.Ending(error, isUnsent: isUnsent, isReused: isReused, hasHead: hasHead)
         // A server that closes an idle connection just when it is reused is not at fault.
         if case .idleWasDead = ending { early = content } else if let target { noteFailure(error, at: target) }
         sendKeptAgain()
-        goOn(after: ending, error)
+        goOn(after: ending, error, began: began)
     }
 
     private func end(with error: UpstreamError) {

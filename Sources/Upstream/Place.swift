@@ -67,6 +67,12 @@ package final class Place: Sendable {
         }
     }
 
+    /// Whether the place is away, and was in use at `time`, as far as is known.
+    func isAway(since time: Int64) -> Bool {
+        let health = presentHealth
+        return health.awayUntil != PlaceHealth.inUse && health.changedAt ?? .min >= time
+    }
+
     /// A copy, for operators.
     var presentHealth: PlaceHealth { health.withLock { $0 } }
 

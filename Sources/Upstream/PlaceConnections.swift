@@ -39,6 +39,8 @@ final class PlaceConnections {
     private let kept = Exclusive(Kept())
     /// The number of open connections, idle ones included.
     var open = 0
+    /// The copy of a request that asks whether the place is back, until it has ended.
+    var probe: Probe?
 
     init(_ place: Place, server: Int, isNamed: Bool) {
         self.place = place
@@ -66,10 +68,11 @@ final class PlaceConnections {
         }
     }
 
-    /// Closes all idle connections.
-    func endIdle() {
+    /// Closes the connections that no client waits for: idle ones, and that of a probe.
+    func endUnawaited() {
         // A copy: each connection that ends is forgotten.
         for connection in kept.use({ $0.idle }) { connection.end(.outOfUse) }
+        probe?.stop()
     }
 
     /// Notes that a connection that had been idle for `time` nanoseconds was still open then, or was closed by its

@@ -3,7 +3,7 @@ import Telemetry
 /// Whether one place gets requests, and why not. A value without I/O; times are nanoseconds of the monotonic clock.
 ///
 /// ```
-/// up ─eject→ ejected ─its time is over, one request is chosen→ probing ─success→ up
+/// up ─eject→ ejected ─its time is over, a request or its copy is chosen→ probing ─success→ up
 ///                        probing ─failure→ ejected, for twice as long
 ///                        probing ─no verdict→ ejected for as long again as the probe took
 ///                        probing ─no answer for long, another request is chosen→ probing, for twice as long
@@ -103,26 +103,29 @@ struct PlaceHealth: Sendable {
     /// The nanoseconds of a `Retry-After`, of which only a day counts.
     static func nanoseconds(ofRetryAfter seconds: Int64) -> Int64 { min(seconds, 86_400) * 1_000_000_000 }
 
-    /// Chooses a request as the probe of a place whose ejection is over, unless another one was chosen.
-    /// - Parameter isSafe: whether the request's method is safe (RFC 9110 §9.2.1). Another request is chosen only if
-    ///   the failure was that no connection could be made, which does no harm, or if no safe request came for long.
-    mutating func claimProbe(isSafe: Bool, cooldown: Int64, at now: Int64) -> Bool {
+    /// Chooses a request, or a copy of one, as the probe of a place whose ejection is over, unless another one was
+    /// chosen.
+    /// - Parameters:
+    ///   - isSafe: whether the request's method is safe (RFC 9110 §9.2.1). Another request is chosen only if the server
+    ///     refused connections, which does no harm and takes no time, or if no safe request came for long.
+    ///   - alone: the least time until another probe may begin.
+    mutating func claimProbe(isSafe: Bool, alone: Int64 = 0, cooldown: Int64, at now: Int64) -> Bool {
         guard !isDown, !isDrained else { return false }
         switch phase {
         case .up: return false
         case .ejected(let until):
             guard mayProbe(isSafe: isSafe, since: until, cooldown: cooldown, at: now) else { return false }
-            phase = .probing(since: now, until: now + cooldown, early: nil)
+            phase = .probing(since: now, until: now + max(alone, cooldown), early: nil)
         case .probing(_, let until, _):
             guard mayProbe(isSafe: isSafe, since: until, cooldown: cooldown, at: now) else { return false }
-            // The server keeps the former probe waiting: the next one costs a client as much, so it goes later.
-            phase = .probing(since: now, until: now + lengthenEjection(cooldown: cooldown), early: nil)
+            // The server keeps the former probe waiting: the next one may cost a client as much, so it goes later.
+            phase = .probing(since: now, until: now + max(alone, lengthenEjection(cooldown: cooldown)), early: nil)
         }
         return true
     }
 
     private func mayProbe(isSafe: Bool, since until: Int64, cooldown: Int64, at now: Int64) -> Bool {
-        until <= now && (isSafe || cause?.isConnection == true || now - until >= cooldown)
+        until <= now && (isSafe || cause?.isRefusal == true || now - until >= cooldown)
     }
 
     /// Chooses a request as the probe of a place whose ejection is not over, since no other place is left.
@@ -296,4 +299,6 @@ package enum FailureCause: Sendable, CustomStringConvertible {
 
     /// Whether no connection could be made, so that the request did not reach the server.
     package var isConnection: Bool { if case .error(let error) = self { error.isBeforeRequest } else { false } }
+    /// Whether the server refused connections: a request learns that at once.
+    var isRefusal: Bool { if case .error(let error) = self { error.failure == .connect } else { false } }
 }

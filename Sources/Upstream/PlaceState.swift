@@ -8,7 +8,7 @@ package struct PlaceState: Sendable {
         case up
         /// Up, with a share of the requests that still grows.
         case slowStart = "slow-start"
-        /// One request, or a few, find out whether it is back.
+        /// One request, or its copy, finds out whether it is back.
         case probing
         /// Left alone because of its answers.
         case ejected

@@ -5,13 +5,22 @@ import Libevent
 ///
 /// A place is *usable* if it is in use and was not asked by the same request in vain. Backups are asked only while no
 /// other place is usable.
+///
+/// A place whose ejection is over is probed by
+///
+/// | while another place is usable | while none is |
+/// | --- | --- |
+/// | a copy of a request (`Probe`): no client waits for it | the request |
+/// | a request that may not be copied, as an unsafe one, if no copy came for long | the same |
 struct ServerChoice {
     /// The request that is to be sent.
     struct Asked {
         /// Whether its method is safe (RFC 9110 §9.2.1).
         var isSafe = true
-        /// Whether it may find out whether a place is back.
+        /// Whether it, or its copy, may find out whether a place is back.
         var mayProbe = true
+        /// Whether a copy of it may (`UpstreamRequest.mayBeCopied`).
+        var mayBeCopied = true
         /// The hash of its key; used under `Balance.hash` only.
         var key: UInt64 = 0
         /// The numbers (`Place.number`) of the places that it asked in vain.
@@ -79,13 +88,28 @@ struct ServerChoice {
         _ asked: borrowing Asked, at now: Int64, random: inout some RandomNumberGenerator
     ) -> Pick {
         for isBackup in [false, true] {
-            if asked.mayProbe, let index = probe(isBackup: isBackup, asked, at: now) {
+            if asked.mayProbe, !asked.mayBeCopied, let index = probe(isBackup: isBackup, asked, isSafe: false, at: now)
+            {
                 return .place(index, probe: now)
             }
             findUsable(isBackup: isBackup, asked)
             if let index = choose(asked.key, at: now, random: &random) { return .place(index, probe: nil) }
         }
-        return asked.mayProbe ? earlyProbe(asked, at: now) : .none(next: nil)
+        guard asked.mayProbe else { return .none(next: nil) }
+        for isBackup in [false, true] {
+            if let index = probe(isBackup: isBackup, asked, isSafe: asked.isSafe, at: now) {
+                return .place(index, probe: now)
+            }
+        }
+        return earlyProbe(asked, at: now)
+    }
+
+    /// A place whose ejection is over, if a copy of the request is chosen as its probe. The request itself goes to the
+    /// place at `index`: backups are probed beside backups only.
+    func placeToProbe(besides index: Int, _ asked: borrowing Asked, at now: Int64) -> Int? {
+        guard asked.mayProbe, asked.mayBeCopied else { return nil }
+        if let other = probe(isBackup: false, asked, isSafe: true, isCopy: true, at: now) { return other }
+        return entries[index].isBackup ? probe(isBackup: true, asked, isSafe: true, isCopy: true, at: now) : nil
     }
 
     /// Whether a place is usable for another request than its first.
@@ -103,13 +127,15 @@ struct ServerChoice {
         }
     }
 
-    /// A place whose ejection is over, if the request is chosen as its probe.
-    private func probe(isBackup: Bool, _ asked: borrowing Asked, at now: Int64) -> Int? {
+    /// A place whose ejection is over, if the request, or its copy, is chosen as its probe.
+    private func probe(
+        isBackup: Bool, _ asked: borrowing Asked, isSafe: Bool, isCopy: Bool = false, at now: Int64
+    ) -> Int? {
         for index in entries.indices where entries[index].isBackup == isBackup {
             let place = entries[index].place
             let until = place.awayUntil
             guard until != PlaceHealth.inUse, until <= now, !asked.tried.contains(place.number) else { continue }
-            if group.claimProbe(place, isSafe: asked.isSafe, at: now) { return index }
+            if group.claimProbe(place, isSafe: isSafe, isCopy: isCopy, at: now) { return index }
         }
         return nil
     }

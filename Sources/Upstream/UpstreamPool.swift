@@ -99,10 +99,10 @@ package final class UpstreamPool {
             entry.place, server: entry.server, isNamed: settings.servers[entry.server].address == nil)
     }
 
-    /// Closes every idle connection, and keeps none any more. Called when the pool is no longer used.
+    /// Closes every idle connection and ends the probes, and keeps none any more. Called when the pool is no longer used.
     package func retire() {
         isRetired = true
-        for one in places { one.endIdle() }
+        for one in places { one.endUnawaited() }
     }
 
     // Methods, not properties: an object that is reached through two others is retained at each use.
@@ -188,7 +188,7 @@ package final class UpstreamPool {
 
     // MARK: Places
 
-    /// The place to ask.
+    /// The place to ask. A copy of the request may go to another place, as its probe.
     /// - Parameters:
     ///   - tried: the numbers of the places that the same request asked in vain.
     ///   - isRetry: whether another place has answered, so that this one must be known to be in use.
@@ -205,14 +205,31 @@ package final class UpstreamPool {
             return .place(places[index], probe: nil)
         }
         let now = loop.now
-        let asked = ServerChoice.Asked(isSafe: request.method.isSafe, mayProbe: !isRetry, key: key, tried: tried)
+        let asked = ServerChoice.Asked(
+            isSafe: request.method.isSafe, mayProbe: !isRetry, mayBeCopied: request.mayBeCopied && !isRetired, key: key,
+            tried: tried)
         var random = random
         let pick = choice.use { $0.pick(asked, at: now, random: &random) }
         self.random = random
-        return switch pick {
-        case .place(let index, let probe): .place(places[index], probe: probe)
-        case .none(let next): .none(next: next)
+        switch pick {
+        case .place(let index, let probe):
+            let place = places[index]
+            if probe == nil, let probed = choice.use({ $0.placeToProbe(besides: index, asked, at: now) }) {
+                self.probe(places[probed], with: request, claimedAt: now)
+            }
+            return .place(place, probe: probe)
+        case .none(let next):
+            guard group.forgetEndedChecks(at: now) else { return .none(next: next) }
+            return self.pick(for: request, besides: tried, isRetry: isRetry, key: key, preferring: nil)
         }
+    }
+
+    @inline(never)
+    private func probe(_ place: PlaceConnections, with request: borrowing UpstreamRequest, claimedAt now: Int64) {
+        place.probe?.stop()
+        let probe = Probe(of: place, in: self, copying: request)
+        place.probe = probe
+        probe.start(claimedAt: now)
     }
 
     /// Whether the origin has only one place, which gets all requests however often it fails.
@@ -224,10 +241,10 @@ package final class UpstreamPool {
     }
 
     /// The addresses that a request to a place may be sent to, in the order in which to try them: first the place's own,
-    /// then the addresses of the server's other places that are in use.
-    func candidates(from place: PlaceConnections, besides tried: [Int]) -> [AddressRace.Candidate] {
+    /// then, unless it is a probe, the addresses of the server's other places that are in use.
+    func candidates(from place: PlaceConnections, besides tried: [Int], isProbe: Bool) -> [AddressRace.Candidate] {
         var candidates = place.place.addresses.map { AddressRace.Candidate(home: place, address: $0) }
-        guard place.isNamed, places.count > 1, let first = places.firstIndex(where: { $0 === place }) else {
+        guard !isProbe, place.isNamed, places.count > 1, let first = places.firstIndex(where: { $0 === place }) else {
             return candidates
         }
         for step in 1..<places.count {
@@ -256,7 +273,7 @@ package final class UpstreamPool {
         }
         for one in former.values { (one.isListed, one.keepsIdle) = (false, false) }
         for one in places { one.keepsIdle = !one.place.presentHealth.isDrained }
-        for one in Array(former.values) + places where !one.keepsIdle { one.endIdle() }
+        for one in Array(former.values) + places where !one.keepsIdle { one.endUnawaited() }
     }
 
     /// Notes a response that is no failure.
@@ -288,11 +305,11 @@ package final class UpstreamPool {
     /// Counts a request for the budget of retries.
     func countRequest() { group.budget.countRequest(at: loop.now) }
 
-    /// Takes a retry out of the budget, if there is another place to ask.
+    /// Takes a retry out of the budget, unless it needs none, if there is another place to ask.
     /// - Parameter tried: as of `pick`.
-    func takeRetry(besides tried: [Int]) -> Bool {
+    func takeRetry(besides tried: [Int], needsBudget: Bool) -> Bool {
         guard choice.use({ $0.hasUsable(besides: tried) }) else { return false }
-        guard !group.budget.take(at: loop.now) else { return true }
+        guard needsBudget, !group.budget.take(at: loop.now) else { return true }
         group.events.add(.refusedRetry)
         return false
     }

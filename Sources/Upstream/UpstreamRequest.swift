@@ -52,6 +52,34 @@ package struct UpstreamRequest: Sendable {
     /// kept: such a request does no harm, even if a server acted on it before.
     var repeatsContent: Bool { method.isSafe && !asksForUpgrade }
 
+    /// Whether a copy of it may be sent at the same time to another server, which nobody waits for.
+    var mayBeCopied: Bool { method.isSafe && content == .none && !asksForUpgrade }
+
+    /// Makes the copy for a probe. The copy lacks the credentials of the client: a server might act for that client.
+    func copyForProbe() -> UpstreamRequest {
+        let lines = headLines { line in
+            line.hasPrefixIgnoringCase("authorization:") || line.hasPrefixIgnoringCase("cookie:")
+                || line.hasPrefixIgnoringCase("proxy-authorization:")
+        }
+        lines.appendLineEnd()
+        return UpstreamRequest(method: method, head: lines.copied(), mayBeNotModified: mayBeNotModified)
+    }
+
+    /// The request line and the field lines, with room for more of them; the empty line is still to be added.
+    /// - Parameter isDropped: whether a line is left out.
+    package func headLines(without isDropped: (Span<UInt8>) -> Bool) -> ByteBuffer {
+        let (bytes, lines) = (head.span, ByteBuffer(capacity: head.count + 128))
+        var start = 0
+        while let end = bytes.firstIndex(of: UInt8(ascii: "\n"), from: start) {
+            let line = bytes.extracting(start..<end + 1)
+            start = end + 1
+            // The empty line.
+            if line.count <= 2 { break }
+            if !isDropped(line) { lines.append(line) }
+        }
+        return lines
+    }
+
     /// Whether all of the request is here. Content that was streamed through cannot be sent again, nor bytes that a
     /// client sends behind a request for another protocol.
     func isHeld(keepsContent: Bool) -> Bool { (content == .none || keepsContent) && !asksForUpgrade }

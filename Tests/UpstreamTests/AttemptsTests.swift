@@ -106,7 +106,7 @@ struct AttemptsTests {
     func `a request is sent again only if that does no harm`(row: Row) {
         var attempts = Self.attempts(row)
         for (place, (ending, expected)) in row.story.enumerated() {
-            let next = attempts.next(after: ending, at: place, isLone: row.places == 1) { tried in
+            let next = attempts.next(after: ending, at: place, isLone: row.places == 1) { tried, _ in
                 row.hasBudget && tried.count < row.places
             }
             #expect(next == expected, "after \(ending)")
@@ -117,7 +117,7 @@ struct AttemptsTests {
         var attempts = Self.attempts(Row(method: .get, places: 4, story: []))
         var known: [[Int]] = []
         for (place, ending) in [(2, Attempts.Ending.notConnected), (3, Self.unsent), (0, .notConnected), (3, .status)] {
-            let next = attempts.next(after: ending, at: place) { $0 == [2, 0, 3] }
+            let next = attempts.next(after: ending, at: place) { tried, _ in tried == [2, 0, 3] }
             #expect(next != .giveUp)
             known.append(attempts.tried)
         }
@@ -129,7 +129,7 @@ struct AttemptsTests {
     @Test func `the first place whose queue was full is waited for, once`() {
         var attempts = Self.attempts(Row(method: .get, places: 3, story: []))
         func next(_ ending: Attempts.Ending, _ place: Int) -> Attempts.Next {
-            attempts.next(after: ending, at: place) { _ in false }
+            attempts.next(after: ending, at: place) { _, _ in false }
         }
         #expect([next(.notConnected, 1), next(.queueIsFull, 2), next(.queueIsFull, 0)].allSatisfy { $0 == .nextPlace })
         let waits = attempts.waitsForFull()
@@ -149,9 +149,27 @@ struct AttemptsTests {
     func `after a closed connection only a new one is used`(ending: Attempts.Ending, mayUseIdle: Bool) {
         var attempts = Self.attempts(Row(method: .get, story: []))
         #expect(attempts.mayUseIdle)
-        let next = attempts.next(after: ending, at: 0) { _ in true }
+        let next = attempts.next(after: ending, at: 0) { _, _ in true }
         #expect(next != .giveUp)
         #expect(attempts.mayUseIdle == mayUseIdle)
+    }
+
+    @Test(arguments: [
+        (Attempts.Ending.closed, true, Attempts.Next.nextPlace), (late, true, .nextPlace), (wrong, true, .nextPlace),
+        (.closed, false, .giveUp), (late, false, .giveUp), (wrong, false, .giveUp), (.status, true, .giveUp),
+    ])
+    func `the first retry needs no budget if its place was ejected while no head came`(
+        ending: Attempts.Ending, wasEjected: Bool, expected: Attempts.Next
+    ) {
+        func next(_ attempts: inout Attempts, at place: Int) -> Attempts.Next {
+            attempts.next(after: ending, at: place, wasEjected: wasEjected) { _, needsBudget in !needsBudget }
+        }
+        var attempts = Self.attempts(Row(method: .get, places: 4, attempts: 3, story: []))
+        let (first, second) = (next(&attempts, at: 0), next(&attempts, at: 1))
+        #expect(first == expected && second == .giveUp)
+        var post = Self.attempts(Row(method: .post, places: 4, attempts: 3, story: []))
+        let never = next(&post, at: 0)
+        #expect(never == .giveUp)
     }
 
     private static func attempts(_ row: Row) -> Attempts {

@@ -23,11 +23,11 @@ struct ServerChoiceTests {
         return ServerGroup(settings)
     }
 
-    private static func eject(_ group: ServerGroup, _ places: Int..., at now: Int64 = 0) {
-        for place in places {
-            _ = group.failed(
-                group.entries[place].place, .error(UpstreamError(.connect)), isOnly: false, at: now)
-        }
+    private static func eject(
+        _ group: ServerGroup, _ places: Int..., because cause: FailureCause = .error(UpstreamError(.connect)),
+        at now: Int64 = 0
+    ) {
+        for place in places { _ = group.failed(group.entries[place].place, cause, isOnly: false, at: now) }
     }
 
     private var random = SeededGenerator(seed: 1)
@@ -102,18 +102,65 @@ struct ServerChoiceTests {
 
     // MARK: Probes
 
-    @Test mutating func `one request is the probe, and the others pass the place over`() {
+    @Test mutating func `a copy of one request is the probe, and all requests pass the place over`() {
         let group = Self.group(weights: [1, 1])
         var choice = ServerChoice(group)
         Self.eject(group, 1)
         let later = 10 * Self.second
-        expect(&choice, .init(), at: later - 1, is: .place(0, probe: nil))
-        expect(&choice, .init(mayProbe: false), at: later, is: .place(0, probe: nil))
-        expect(&choice, .init(), at: later, is: .place(1, probe: later))
-        expect(&choice, picks: [0, 0, 0], at: later)
+        #expect(choice.placeToProbe(besides: 0, .init(), at: later - 1) == nil)
+        #expect(choice.placeToProbe(besides: 0, .init(mayProbe: false), at: later) == nil)
+        #expect(choice.placeToProbe(besides: 0, .init(mayBeCopied: false), at: later) == nil)
+        expect(&choice, .init(), at: later, is: .place(0, probe: nil))
+        #expect(choice.placeToProbe(besides: 0, .init(), at: later) == 1)
+        // Over 65 seconds, as long as it may last, it is the only one, whatever the request.
+        for time in [0, 10, 20, 64] as [Int64] {
+            let now = later + time * Self.second
+            #expect(choice.placeToProbe(besides: 0, .init(), at: now) == nil)
+            expect(&choice, .init(isSafe: false, mayBeCopied: false), at: now, is: .place(0, probe: nil))
+        }
         _ = group.answered(group.entries[1].place, isOnly: false, probe: later, at: later + 1)
         let seen = Set(picks(&choice, 2, at: later + 1))
         #expect(seen == [0, 1])
+    }
+
+    private static let unsafe = ServerChoice.Asked(isSafe: false, mayBeCopied: false)
+    private static let largeQuery = ServerChoice.Asked(isSafe: true, mayBeCopied: false)
+    private static let refused = FailureCause.error(UpstreamError(.connect))
+    private static let silent = FailureCause.error(UpstreamError(.connectTimeout))
+
+    @Test(
+        arguments: [
+            (unsafe, refused, 10), (unsafe, silent, 20), (unsafe, .status(503), 20), (largeQuery, .status(503), 20),
+        ] as [(ServerChoice.Asked, FailureCause, Int64)])
+    mutating func `a request that may not be copied is a probe if that takes no time, or if no copy came for long`(
+        asked: ServerChoice.Asked, cause: FailureCause, after: Int64
+    ) {
+        let group = Self.group(weights: [1, 1])
+        var choice = ServerChoice(group)
+        Self.eject(group, 1, because: cause)
+        let time = after * Self.second
+        expect(&choice, asked, at: time - 1, is: .place(0, probe: nil))
+        expect(&choice, asked, at: time, is: .place(1, probe: time))
+    }
+
+    @Test mutating func `while no other place is in use, the request is the probe`() {
+        let group = Self.group(weights: [1, 1, 1], backups: [2])
+        var choice = ServerChoice(group)
+        Self.eject(group, 0, 1)
+        let later = 10 * Self.second
+        // The backup is another place.
+        expect(&choice, .init(), at: later, is: .place(2, probe: nil))
+        Self.eject(group, 2, at: later)
+        expect(&choice, .init(), at: later, is: .place(0, probe: later))
+        expect(&choice, .init(), at: later, is: .place(1, probe: later))
+    }
+
+    @Test mutating func `a backup is probed only beside a backup`() {
+        let group = Self.group(weights: [1, 1, 1], backups: [1, 2])
+        let choice = ServerChoice(group)
+        Self.eject(group, 1)
+        #expect(choice.placeToProbe(besides: 0, .init(), at: 10 * Self.second) == nil)
+        #expect(choice.placeToProbe(besides: 2, .init(), at: 10 * Self.second) == 1)
     }
 
     @Test mutating func `without a place, one request in half a second is an early probe, and the others know when`() {

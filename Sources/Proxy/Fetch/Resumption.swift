@@ -87,11 +87,12 @@ final class Resumption: ExchangeHandler {
     private func ask() {
         guard fetch.state == .resuming else { return }
         let (pool, received) = (fetch.context.pool(for: fetch.request), fetch.arriving.received)
-        // The same server first: it surely has the representation. A response from the shared tier had none.
+        // The same server first: it surely has the representation, and may leave out some fields. A response from the
+        // shared tier had none.
         let asked = fetch.exchange?.request ?? makeRequest()
         let exchange = Exchange(
             asked.forRest(of: content, after: received), pool: pool, handler: self,
-            preferring: fetch.exchange?.place)
+            preferring: source ?? fetch.exchange?.place)
         if pool.choosesByKey { exchange.choosePlace(by: fetch.request.sentKey.bytes) }
         exchange.start()
         fetch.exchange = exchange
@@ -167,15 +168,7 @@ final class Resumption: ExchangeHandler {
 extension UpstreamRequest {
     /// The same request for the bytes of `content` after the first `received` ones.
     func forRest(of content: ResumableContent, after received: Int) -> UpstreamRequest {
-        let (former, rest) = (head.span, ByteBuffer(capacity: head.count + 128))
-        var start = 0
-        while let end = former.firstIndex(of: UInt8(ascii: "\n"), from: start) {
-            let line = former.extracting(start..<end + 1)
-            start = end + 1
-            // The empty line.
-            if line.count <= 2 { break }
-            if !Self.isReplaced(line) { rest.append(line) }
-        }
+        let rest = headLines(without: Self.isReplaced)
         content.writeConditions(after: received, to: rest)
         rest.appendLineEnd()
         return UpstreamRequest(method: method, head: rest.copied(), mayBeNotModified: false)

@@ -203,11 +203,12 @@ import Testing
             let again = try Self.comesBack(first)
             defer { again.stop() }
             let gate = Gate()
-            again.on("/held") { _ in [.gate(gate), .answer(200)] }
+            again.on("/held") { _ in [.requestBody, .gate(gate), .answer(200)] }
             var trying: Conversation?
             try eventually("a request tries it", within: .seconds(20)) {
                 let (client, asked) = try (proxy.connect(), second.total)
-                try client.send(proxy.request("GET", "/held"))
+                // A request that is not copied is itself the try.
+                try client.send(proxy.request("POST", "/held", body: "x"))
                 try eventually("one of them is asked") { second.total > asked || again.total == 1 }
                 trying = client
                 return again.total == 1

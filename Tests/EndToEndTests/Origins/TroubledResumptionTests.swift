@@ -108,6 +108,28 @@ import Testing
         #expect(up.requests("/x").map { $0["range"] } == ["bytes=300000-"])
     }
 
+    @Test func `each time, the server that sent the beginning is asked first`() throws {
+        let servers = (try ScriptedOrigin(), try ScriptedOrigin())
+        defer { for origin in [servers.0, servers.1] { origin.stop() } }
+        for origin in [servers.0, servers.1] {
+            origin.on("/x") { request in
+                switch (request["range"], request.number) {
+                case (nil, _): Self.file.steps(request)
+                case ("bytes=300000-", 1): BreakingFile(length: Self.length, cuts: [600_000]).steps(request)
+                case ("bytes=300000-", _): [.answer(503)]
+                default: BreakingFile(length: Self.length).steps(request)
+                }
+            }
+        }
+        let proxy = try Program.serve(servers: [servers.0.url, servers.1.url], [.workers(1)])
+        defer { proxy.stop() }
+        let answer = try proxy.get("/x")
+        #expect(answer.isWhole(Self.length))
+        let (source, other) = servers.0.count("/x") > 1 ? servers : (servers.1, servers.0)
+        #expect(source.requests("/x").map { $0["range"] } == [nil, "bytes=300000-", "bytes=600000-"])
+        #expect(other.requests("/x").map { $0["range"] } == ["bytes=300000-"])
+    }
+
     /// A scenario in which the rest is requested and not answered before the gate is open.
     private func whileResuming(
         _ settings: Setting..., body: (ScriptedOrigin, Program, Gate) throws -> Void
