@@ -73,7 +73,9 @@ import Testing
         #expect(String(leader) == "b")
     }
 
-    @Test(arguments: [true, false]) func `a response that is not shared frees all followers, for a while`(isForOne: Bool)
+    @Test(arguments: [true, false]) func `a response that is not shared frees all followers, for a while`(
+        isForOne: Bool
+    )
         throws
     {
         let resource = try Resource()

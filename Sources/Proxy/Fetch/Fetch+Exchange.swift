@@ -24,7 +24,7 @@ extension Fetch: ExchangeHandler {
     func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) { received(head) }
 
     /// The head of the response is there, from the origin or from the shared tier.
-    func received(_ head: borrowing ReceivedHead) {
+    @inline(__always) func received(_ head: borrowing ReceivedHead) {
         guard state == .asking else { return }
         progress.last = context.now
         perform(HeadHandling(of: self).action(on: head))
@@ -73,7 +73,7 @@ extension Fetch: ExchangeHandler {
     }
 
     /// The next bytes of the content.
-    func received(_ bytes: Span<UInt8>) -> BodyIntake {
+    @inline(__always) func received(_ bytes: Span<UInt8>) -> BodyIntake {
         progress.last = context.now
         if state == .awaitingMemory, let fetched, !handOutIfInMemory(fetched) {
             return waitForMemory() ? .refused(after: 0) : .taken
@@ -90,7 +90,7 @@ extension Fetch: ExchangeHandler {
     }
 
     /// The content is complete.
-    func ended(with trailers: ByteSlice?) {
+    @inline(__always) func ended(with trailers: ByteSlice?) {
         guard let fetched else { return }
         // The response has no content.
         if state == .awaitingMemory { handOut(fetched) }

@@ -59,6 +59,7 @@ struct HeadHandling {
     private var requestTime: Moment { fetch.sentAt }
     private var announcement: Announcement { Announcement(of: fetch) }
 
+    @inline(__always)
     func action(on head: borrowing ReceivedHead) -> Action {
         // Before anything is decided: what is invalidated and stored follows from the new names.
         if let names = request.route.originNames, let renamed = request.renamed(head.fields, names) {

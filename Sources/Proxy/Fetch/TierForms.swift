@@ -180,9 +180,9 @@ extension SharedTierState {
     /// fetch of this one is a first visit.
     /// - Parameter visits: as its fields tell (`LoopDetection`).
     /// - Throws: the response to a request for a fetch that this machine does not have, or no more.
-    func visits(_ visits: Int, of fields: FieldView, _ key: CacheKey) throws(SyntheticResponse) -> Int {
+    func visits(_ visits: Int, of fields: FieldView, _ key: ByteBuffer) throws(SyntheticResponse) -> Int {
         guard let token = TierMark.token(in: fields) else { return visits }
-        guard hasAnnounced(token, of: key.bytes) else {
+        guard hasAnnounced(token, of: key.copied()) else {
             throw SyntheticResponse(.misdirectedRequest, "This machine does not fetch that response.")
         }
         return 0

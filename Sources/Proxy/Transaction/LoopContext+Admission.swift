@@ -62,10 +62,10 @@ extension LoopContext {
             throw SyntheticResponse.contentTooLarge.on(route)
         }
         if known == nil { keys.write(head, fields.view, scheme, route) }
-        let key = keys.key()
         let request = ClientRequest(
-            head, fields, route: route, scheme: scheme, key: key,
-            visits: try shared.tier.visits(visits, of: view, key), isBound: isBound)
+            head, fields, route: route, scheme: scheme, key: keys.key(),
+            visits: view.contains(.cdnLoop) ? try shared.tier.visits(visits, of: view, keys.bytes) : visits,
+            isBound: isBound)
         return variations.isEmpty ? request : keyed(request)
     }
 
