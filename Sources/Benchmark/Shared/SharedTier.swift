@@ -10,6 +10,8 @@ struct SharedTier {
 
     private let plan: Plan
     private let origin: Origin
+    /// For the responses of one measurement, in the machines and in the engine.
+    private let spareMemory = System.SpareMemory(512 << 20)
     private var rows: [Row] = []
     /// Each measurement asks for pages that nobody has asked for.
     private var run = 0
@@ -36,10 +38,20 @@ struct SharedTier {
         try bench.following()
         try bench.crowd()
         var text =
-            Machine.description(plan, use: before.text(until: Machine.Use()))
+            Machine.description(
+                "medians of \(bench.turns) turns, with the least and the most", bench.versions,
+                use: before.text(until: Machine.Use()))
             + "\n| row | figure |\n| --- | ---: |\n"
         for row in bench.rows { text += "| \(row.name) | \(row.figure) |\n" }
         return text
+    }
+
+    private var versions: [String] {
+        let redis = Shell.output(["redis-server", "--version"])?.split(separator: " ").prefix(3).joined(separator: " ")
+        return [
+            "coalesced: \(Peer.version(.coalesced, plan))", "kernel: \(Peer.version(.bare, plan))",
+            "nginx: \(Peer.version(.nginx, plan))", "Redis: \(redis ?? "not installed")",
+        ]
     }
 
     private mutating func add(_ name: String, _ figure: String) {
@@ -96,7 +108,7 @@ struct SharedTier {
             if !theirs.isEmpty {
                 add("\(name), CPU µs of nginx that stores it from a neighbour (nginx + neighbour)", text(theirs))
                 let ratios = zip(ours, theirs).map { $0.total / $1.total }
-                add("\(name), the one ÷ the other", "\(ratios.median.short), \(ratios.spread)")
+                add("\(name), the one ÷ the other (goal: at most 0.60)", "\(ratios.median.short), \(ratios.spread)")
                 let own = zip(ours, theirs).map { $0.own / $1.own }
                 add("\(name), the same without Redis and without the neighbour", "\(own.median.short), \(own.spread)")
             }
@@ -110,6 +122,8 @@ struct SharedTier {
     /// The cost of asking a machine for each of `paths` once.
     /// - Parameter fetches: how many of them should reach the origin.
     private func cost(_ machines: Machines, _ index: Int, _ paths: [String], _ size: Int, fetches: Int) throws -> Cost {
+        spareMemory.lend()
+        defer { spareMemory.takeBack() }
         let trees = machines.machines.map(\.tree)
         let (asked, before, engine) = (origin.asked, trees.map(\.cpu), machines.engine?.cpu)
         guard Caller.fetch(paths, size: size, port: machines.machines[index].port, host: Machines.host) else {

@@ -37,13 +37,18 @@ enum Machine {
     static var stamp: String { "Counted \(DateText.day)\(Peer.commit).\n\n" }
 
     static func description(_ plan: Plan, use: String) -> String {
+        let versions = Kind.allCases.map { "\($0 == .bare ? "kernel" : $0.name): \(Peer.version($0, plan))" }
+        return description("medians of \(plan.repeats) runs of \(plan.seconds.short) s", versions, use: use)
+    }
+
+    /// - Parameter runs: how many there were, and how long.
+    static func description(_ runs: String, _ versions: [String], use: String) -> String {
         let processor =
             (try? String(contentsOfFile: "/proc/cpuinfo", encoding: .utf8))?
             .split(separator: "\n").first { $0.hasPrefix("model name") }?.split(separator: ":").last ?? " unknown"
-        let versions = Kind.allCases.map { "\($0 == .bare ? "kernel" : $0.name): \(Peer.version($0, plan))" }
         return """
             Taken \(DateText.day) on\(processor), \(ProcessInfo.processInfo.processorCount) cores; servers on core 0, load and \
-            origin on core 1; medians of \(plan.repeats) runs of \(plan.seconds.short) s. \(use)
+            origin on core 1; \(runs). \(use)
 
             \(versions.map { "- \($0)" }.joined(separator: "\n"))
 
