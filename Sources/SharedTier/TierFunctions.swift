@@ -23,6 +23,12 @@ package enum TierFunctions {
 
         -- The most variants of one resource, as in a machine's memory.
         local MOST_VARIANTS = 500
+        -- The longest lease. One that ends later, or never, is none of a machine's.
+        local LONGEST_LEASE = 60000
+        -- How often a new record counts as having been read.
+        local HEAD_START = 10
+        -- The greatest time and length that a machine believes: 2^52.
+        local GREATEST = 4503599627370496
         -- The id of the entry that closes a stream: the engine adds none after it.
         local CLOSING = '18446744073709551615-18446744073709551615'
         -- A stream outlives its lease, or its record, by so many leases, in which its readers can finish.
@@ -46,8 +52,10 @@ package enum TierFunctions {
           local token, length, at, fresh, expires, head =
             string.match(text, '^([%w_.-]+) (%d+) (%d+) (%d+) (%d+) ?(.*)$')
           if not token then return nil end
-          return {token = token, length = tonumber(length), at = tonumber(at), fresh = tonumber(fresh),
+          local record = {token = token, length = tonumber(length), at = tonumber(at), fresh = tonumber(fresh),
             expires = tonumber(expires), head = head}
+          if math.max(record.length, record.at, record.fresh, record.expires) > GREATEST then return nil end
+          return record
         end
 
         local function write(m, field, token, length, at, fresh, lifetime, head)
@@ -98,9 +106,10 @@ package enum TierFunctions {
               if record.fresh > time and record.token ~= stale then return {'hit', record.token, 0, time, stored} end
             end
           end
-          local held = redis.call('GET', l)
-          if held == '-' or held == '--' then return {'alone', held, redis.call('PTTL', l), time, stored} end
-          if held and held ~= broken then return {'join', held, redis.call('PTTL', l), time, stored} end
+          local held, left = redis.call('GET', l), redis.call('PTTL', l)
+          if left < 0 or left > LONGEST_LEASE then held = false end
+          if held == '-' or held == '--' then return {'alone', held, left, time, stored} end
+          if held and held ~= broken then return {'join', held, left, time, stored} end
           if token == '' then return {'miss', '', 0, time, stored} end
           redis.call('SET', l, token, 'PX', lease)
           return {'lead', token, tonumber(lease), time, stored}
@@ -131,21 +140,30 @@ package enum TierFunctions {
           local m, l, b, token, vary, field = keys[1], keys[2], keys[3], args[1], args[5], 'r:' .. args[6]
           local lifetime, grace = tonumber(args[8]), tonumber(args[9]) * GRACE
           if redis.call('GET', l) ~= token then return 0 end
-          redis.call('DEL', l)
-          -- Fewer entries than the leader wrote: the engine has lost some, or evicted the stream.
-          if redis.call('XLEN', b) ~= tonumber(args[2]) then return -1 end
+          -- Fewer entries than the leader wrote: the engine has lost some, has evicted the stream, or is full. The machines
+          -- are not to try the same one after another.
           local first = redis.call('XRANGE', b, '0-1', '0-1')[1]
           local at = first and tonumber(first[2][4])
-          if not at then return -1 end
+          if redis.call('XLEN', b) ~= tonumber(args[2]) or not at then
+            redis.call('SET', l, '-', 'PX', args[9])
+            return -1
+          end
+          redis.call('DEL', l)
           redis.call('XADD', b, CLOSING, 'e', args[3], 't', args[4], 's', args[10])
           local time = now()
           redis.call('PEXPIREAT', b, digits(math.max(at + lifetime, time) + grace))
           if lifetime <= 0 then return 1 end
+          local isNew = redis.call('EXISTS', m) == 0
           local old = parse(redis.call('HGET', m, field))
           if old and old.token ~= token then redis.call('PEXPIRE', stream(m, old.token), digits(grace), 'LT') end
           if vary == '' then redis.call('HDEL', m, 'vary') else redis.call('HSET', m, 'vary', vary) end
           write(m, field, token, tonumber(args[3]), at, tonumber(args[7]), lifetime)
           prune(m, time)
+          -- The engine evicts what is seldom read, which the record and the stream are equally often. A stream without a
+          -- record is of no use, and large: the record gets a head start.
+          if isNew then
+            redis.call('RESTORE', m, redis.call('PTTL', m), redis.call('DUMP', m), 'REPLACE', 'FREQ', HEAD_START)
+          end
           return 1
         end
 

@@ -55,8 +55,8 @@ package struct TierAnswer: Hashable, Sendable {
     package init(_ reply: TierValue) throws(TierReplyError) {
         let values = try reply.list()
         guard values.count == 4 || values.count == 5 else { throw .malformed }
-        let (word, token, left) = (try values[0].text(), try values[1].text(), try values[2].integer())
-        now = try values[3].integer()
+        let (word, token, left) = (try values[0].text(), try values[1].text(), try values[2].amount())
+        now = try values[3].amount()
         stored = values.count == 5 ? try TierStored(values[4]) : nil
         verdict =
             switch String(word) {
@@ -69,6 +69,7 @@ package struct TierAnswer: Hashable, Sendable {
             default: throw .malformed
             }
         if verdict == .hit, stored == nil { throw .malformed }
+        if case .join(let leader, _) = verdict, leader.isEmpty { throw .malformed }
     }
 }
 
@@ -93,10 +94,10 @@ package struct TierStored: Hashable, Sendable {
         let values = try value.list()
         guard values.count == 7 else { throw .malformed }
         token = try values[0].text()
-        length = try values[1].integer()
-        at = try values[2].integer()
-        freshUntil = try values[3].integer()
-        expires = try values[4].integer()
+        length = try values[1].amount()
+        at = try values[2].amount()
+        freshUntil = try values[3].amount()
+        expires = try values[4].amount()
         let head = try values[5].text()
         freshened = head.isEmpty ? nil : head
         entries = values[6]

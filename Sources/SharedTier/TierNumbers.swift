@@ -11,4 +11,7 @@ package enum TierNumbers {
     package static let purgesKept = 100_000
     /// The purges that a machine asks for at once.
     package static let purgesAtOnce = 1000
+    /// The greatest time, age and length that a machine believes, in milliseconds or bytes: sums of them fit a number. It is
+    /// 140,000 years.
+    package static let greatest: Int64 = 1 << 52
 }

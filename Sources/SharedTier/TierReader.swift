@@ -94,7 +94,7 @@ package struct TierReader: Sendable {
         switch state {
         case .head:
             guard id.span.isEqual(to: TierEntryID.head), let record = fields["h"],
-                let at = fields["t"].flatMap({ Int64(String($0)) })
+                let at = fields["t"].flatMap({ Int64(String($0)) }), 0...TierNumbers.greatest ~= at
             else { throw .noHead }
             state = .content
             return .head(record, at: at)
@@ -118,7 +118,8 @@ package struct TierReader: Sendable {
         guard total == length else { throw .gap }
         guard announced == nil || announced == total else { throw .length }
         if let seal, seal.end(trailers, at: length, under: token) != mark { throw .seal }
+        let judged = try TierTrailers.read(trailers)
         state = .complete
-        return .end(trailers: trailers)
+        return .end(trailers: judged)
     }
 }

@@ -69,6 +69,7 @@ package struct TierRecord: Hashable, Sendable {
         let (milliseconds, number) = (try reading.number(8), try reading.number(8))
         asof = TierPurgeID(milliseconds: milliseconds, number: number)
         age = try reading.number(8)
+        guard age <= TierNumbers.greatest else { throw .form }
         self.key = try reading.part()
         selecting = try reading.part()
         elsewhere = try reading.part()

@@ -18,6 +18,8 @@ package enum TierRefusal: String, Error, Hashable, Sendable, CaseIterable {
     case gap
     /// The stream has an entry that no leader writes.
     case unknownEntry = "unknown-entry"
+    /// The trailers are not such as this program reads from an origin.
+    case trailers
     /// `secret-file` is set, and another secret, or none, sealed this.
     case seal
 
@@ -33,6 +35,7 @@ package enum TierRefusal: String, Error, Hashable, Sendable, CaseIterable {
         case .noHead: "it has no head"
         case .gap: "content is missing"
         case .unknownEntry: "it has an entry that coalesced does not write"
+        case .trailers: "its trailers are malformed"
         case .seal: "it has no seal of the secret in shared.secret-file"
         }
     }

@@ -35,6 +35,13 @@ extension TierValue {
         }
     }
 
+    /// A time or a length.
+    func amount() throws(TierReplyError) -> Int64 {
+        let number = try integer()
+        guard 0...TierNumbers.greatest ~= number else { throw .malformed }
+        return number
+    }
+
     func list() throws(TierReplyError) -> [TierValue] {
         switch self {
         case .list(let values): return values

@@ -241,6 +241,30 @@ struct ScriptedEngineTests {
         #expect(engine.conversations.count == 1 && client.replies == Array(repeating: "late", count: 5))
     }
 
+    @Test func `an engine that only patient commands wait for is too slow for the others`() throws {
+        // Answers everything, each 30 ms late.
+        let (client, _) = try test(
+            { ($0.timeout, $0.probeInterval) = (10 * millisecond, 60 * second) },
+            answer: { conversation, _ in
+                conversation.loop.schedule(after: 30 * millisecond) { conversation.say("+OK\r\n") }
+            }
+        ) { client, event, _ in
+            guard event == "ready" else { return client.end() }
+            func look() {
+                client.send(command("GET", "a")) { reply in
+                    guard reply == "late", client.replies.count < 20 else { return client.end() }
+                    client.client.send(command("GET", "b"), until: client.loop.now + 5 * second) { reply in
+                        guard "\(reply)" == "+OK" else { return }
+                        look()
+                    }
+                }
+            }
+            look()
+        }
+        #expect(client.events == ["ready", "breaker opened"])
+        #expect(client.replies == Array(repeating: "late", count: 5))
+    }
+
     @Test func `commands that fail with their connection open the breaker, and the next connection is asked first`()
         throws
     {

@@ -29,13 +29,25 @@ import Testing
 
     @Test(arguments: [
         "", "x", "a 5", "a 5 1 2", "a -5 1 2 3", "a 5 1 2 3e9", "* 5 1 2 9999999999999", "a b c d e", "a 5 1 2 3\r\n",
-        "{x} 5 1 2 9999999999999", "a 5 99999999999999999999999999 9 9",
+        "{x} 5 1 2 9999999999999", "a 5 99999999999999999999999999 9 9", "a 5 1 2 99999999999999999999",
+        "a 99999999999999999999 1 2 9999999999999", "a 5 9223372036854775807 2 9999999999999",
     ])
     func `a record that no function wrote is a miss, and is dropped`(text: String) throws {
         let resource = try Resource(text)
         try resource.connection.send("HSET", resource.resource, "r:", text)
         #expect(try resource.ask("b").verdict == .lead(left: 60_000))
         #expect(!(try resource.names().contains(resource.resource)))
+    }
+
+    @Test(arguments: ["evil", "-", "--"])
+    func `nobody waits for a lease that ends too late, or never`(token: String) throws {
+        let resource = try Resource(token)
+        try resource.connection.send("SET", resource.lease(), token)
+        #expect(try resource.ask("a").verdict == .lead(left: 60_000))
+        try resource.connection.send("SET", resource.lease(), token, "PX", "61000")
+        #expect(try resource.ask(nil).verdict == .miss)
+        #expect(try resource.ask("b").verdict == .lead(left: 60_000))
+        guard case .join = try resource.ask("c").verdict else { Issue.record("not joined"); return }
     }
 
     @Test(arguments: ["resource", "lease", "stream"])
@@ -71,6 +83,10 @@ import Testing
         .list([.text(ByteSlice("hat")), .text(ByteSlice("a")), .integer(0), .integer(0)]),
         .list([.integer(1), .text(ByteSlice("a")), .integer(0), .integer(0)]),
         .list([.text(ByteSlice("miss")), .text(ByteSlice("a")), .integer(0), .none]),
+        .list([.text(ByteSlice("miss")), .text(ByteSlice("a")), .integer(0), .integer(.min)]),
+        .list([.text(ByteSlice("miss")), .text(ByteSlice("a")), .integer(0), .integer(.max)]),
+        .list([.text(ByteSlice("join")), .text(ByteSlice("a")), .integer(-1), .integer(1)]),
+        .list([.text(ByteSlice("join")), .text(.empty), .integer(1), .integer(1)]),
         .list([.text(ByteSlice("miss")), .text(ByteSlice("a")), .integer(0), .integer(0), .list([.integer(1)])]),
     ])
     func `a reply that no function gives is no answer`(reply: TierValue) {

@@ -27,6 +27,13 @@ import Testing
         #expect(reader.length == 10)
     }
 
+    @Test func `a trailer that may be none is left out`() throws {
+        var reader = TierReader(ByteSlice("a"))
+        let trailers = "Content-Length: 5\r\nX: y\r\nTransfer-Encoding: chunked\r\n"
+        let pieces = try reader.read(.list([Self.head, Self.entry(Self.closing, "e", "0", "t", trailers)]))
+        #expect(pieces.last == .end(trailers: ByteSlice("X: y\r\n")))
+    }
+
     @Test func `the entries after the last one are asked for`() throws {
         var reader = TierReader(ByteSlice("a"))
         let keys = TierKeys(prefix: ByteSlice("co"), primary: ByteSlice("x").span)
@@ -41,6 +48,8 @@ import Testing
             ([entry("0-1", "h", "head")], .noHead),
             ([entry("0-1", "h", "head", "t", "x")], .noHead),
             ([entry("0-2", "h", "head", "t", "1")], .noHead),
+            ([entry("0-1", "h", "head", "t", "-9223372036854775808")], .noHead),
+            ([entry("0-1", "h", "head", "t", "9223372036854775807")], .noHead),
             ([entry(closing, "e", "0", "t", "")], .noHead),
             ([head, entry("2-0", "d", "hello")], .gap),
             ([head, entry("1-1", "d", "hello")], .gap),
@@ -55,6 +64,17 @@ import Testing
             ([head, entry("1-0", "z", "hello")], .unknownEntry),
             ([head, entry(closing, "e", "x", "t", "")], .unknownEntry),
             ([head, entry(closing, "e", "0")], .unknownEntry),
+            (
+                [
+                    head, entry("1-0", "d", "hello"),
+                    entry(closing, "e", "5", "t", "X: a\r\n\r\nHTTP/1.1 200 OK\r\n\r\n"),
+                ],
+                .trailers
+            ),
+            ([head, entry("1-0", "d", "hello"), entry(closing, "e", "5", "t", "X: a")], .trailers),
+            ([head, entry("1-0", "d", "hello"), entry(closing, "e", "5", "t", "X: a\0\r\n")], .trailers),
+            ([head, entry("1-0", "d", "hello"), entry(closing, "e", "5", "t", "X : a\r\n")], .trailers),
+            ([head, entry("1-0", "d", "hello"), entry(closing, "e", "5", "t", "\r\n")], .trailers),
             ([head, head], .unknownEntry),
             (
                 [head, entry("1-0", "d", "hello"), entry(closing, "e", "5", "t", ""), entry("6-0", "d", "x")],

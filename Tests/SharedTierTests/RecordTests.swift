@@ -63,6 +63,13 @@ import Testing
         #expect(record(String(repeating: "x", count: TierRecord.most)).written(under: token, seal: nil) == nil)
     }
 
+    @Test func `an age that cannot be added to is refused`() throws {
+        var old = record()
+        old.age = .max
+        let bytes = try #require(old.written(under: token, seal: seal))
+        #expect(throws: TierRefusal.form) { try read(bytes, seal: seal) }
+    }
+
     @Test func `with a secret, no changed, moved or unsealed record is read`() throws {
         let bytes = try #require(record().written(under: token, seal: seal))
         for index in 1..<bytes.count {

@@ -232,12 +232,14 @@ extension RedisClient: RedisConnectionOwner {
 
     func received(push message: [RESPValue]) { onPush(message) }
 
-    func commandEnded(_ reply: RedisReply) {
+    func commandEnded(_ reply: RedisReply, isSlow: Bool) {
         if case .stopped = state { return }
         switch reply {
-        case .value: breaker.succeeded()
         case .unavailable: break
-        case .failed(let failure) where !failure.countsForBreaker: breaker.succeeded()
+        // A patient command says nothing of an engine that is too slow for the others.
+        case .value where isSlow: break
+        case .value: breaker.succeeded()
+        case .failed(let failure) where !failure.countsForBreaker: if !isSlow { breaker.succeeded() }
         case .late, .failed: if breaker.failed() { openBreaker() }
         }
     }

@@ -8,7 +8,9 @@ protocol RedisConnectionOwner: AnyObject {
     /// A push message came. Its first value is its kind.
     func received(push message: [RESPValue])
     /// A command that the owner sent has this reply, which its completion gets next.
-    func commandEnded(_ reply: RedisReply)
+    /// - Parameter isSlow: whether the reply took longer than the timeout of the settings, which the deadline of its
+    ///   command allowed.
+    func commandEnded(_ reply: RedisReply, isSlow: Bool)
     /// The connection has ended. The completions of its commands are called next.
     func connectionEnded(_ why: RedisConnectionEnd)
 }
@@ -182,7 +184,7 @@ final class RedisConnection: Socket {
     private func finish(_ entry: AwaitedReplies.Entry, _ reply: RedisReply) {
         guard let completion = entry.completion else { return }
         if entry.isOwn { return completion(reply) }
-        owner?.commandEnded(reply)
+        owner?.commandEnded(reply, isSlow: loop.now - entry.sent > settings.timeout)
         if case .failed(.functionUnknown) = reply, phase == .ready, library != nil {
             loadLibrary()
             return completion(.unavailable(.functionsMissing))

@@ -7,31 +7,37 @@ struct SharedMachines {
     static let site = "Host: site.test"
 
     let proxies: [Program]
+    /// What stands between each machine and the engine; none unless asked for.
+    let relays: [EngineRelay]
 
     /// Runs `body` with machines that have found the engine, and read the log of purges. Records a machine, other than the
     /// first, that has ended meanwhile.
-    /// - Parameter advertises: whether each machine says where the others reach it.
+    /// - Parameters:
+    ///   - advertises: whether each machine says where the others reach it.
+    ///   - isRelayed: whether there is a relay before each machine.
     static func run(
-        _ settings: Setting..., advertises: Bool = false,
+        _ settings: Setting..., advertises: Bool = false, isRelayed: Bool = false,
         body: (ScriptedOrigin, SharedMachines, RedisEngine) throws -> Void
     ) throws {
         let (origin, engine) = (try ScriptedOrigin(), try RedisEngine())
         defer { origin.stop() }
-        let proxies = try (0..<3).map { _ in
-            try start(origin, engine, settings, advertises: advertises)
+        let relays = try (0..<(isRelayed ? 3 : 0)).map { try EngineRelay(to: engine, number: $0) }
+        defer { for relay in relays { relay.stop() } }
+        let proxies = try (0..<3).map {
+            try start(origin, isRelayed ? relays[$0].url : engine.url, settings, advertises: advertises)
         }
         defer { for proxy in proxies { proxy.stop() } }
         for proxy in proxies { try waitForTier(proxy) }
-        try body(origin, SharedMachines(proxies: proxies), engine)
+        try body(origin, SharedMachines(proxies: proxies, relays: relays), engine)
         for proxy in proxies where proxy.exit() != nil && proxy !== proxies[0] {
             Issue.record("a program ended:\n\(proxy.diagnostics.suffix(2000))")
         }
     }
 
     private static func start(
-        _ origin: ScriptedOrigin, _ engine: RedisEngine, _ settings: [Setting], advertises: Bool
+        _ origin: ScriptedOrigin, _ engine: String, _ settings: [Setting], advertises: Bool
     ) throws -> Program {
-        let all = settings + [.workers(2), .other(section: "shared", key: "engine", value: engine.url)]
+        let all = settings + [.workers(2), .other(section: "shared", key: "engine", value: engine)]
         guard advertises else { return try Program.serve(servers: [origin.url], all) }
         let address = "127.0.0.1:\(try Socket.freePort())"
         return try Program.serve(
@@ -59,6 +65,18 @@ struct SharedMachines {
     func texts(_ target: String, of numbers: Int...) throws -> [String] {
         try (numbers.isEmpty ? Array(proxies.indices) : numbers).map {
             try proxies[$0].send("GET", target, [Self.site]).text
+        }
+    }
+
+    /// Waits until the tier is in use again: a page that no machine has is fetched once for all.
+    func waitUntilWell(_ origin: ScriptedOrigin, within limit: Duration = .seconds(3) + aStall) throws {
+        origin.on("/well") { _ in [.answer(200, "Cache-Control: max-age=600", body: "well")] }
+        var round = 0
+        try eventually("the machines share again", within: limit) {
+            round += 1
+            let before = origin.count("/well")
+            for text in try texts("/well?\(round)") where text != "well" { return false }
+            return origin.count("/well") == before + 1
         }
     }
 }

@@ -145,8 +145,11 @@ struct EngineModel {
 
     private mutating func finish(_ name: String, _ lease: String, _ stream: String, _ words: [String]) -> TierValue {
         guard leads(lease, words[0]) else { return .integer(0) }
+        guard var all = entries(stream), "\(all.count)" == words[1], all.first?.id == "0-1" else {
+            keys[lease] = .lease("-")
+            return .integer(-1)
+        }
         keys[lease] = nil
-        guard var all = entries(stream), "\(all.count)" == words[1], all.first?.id == "0-1" else { return .integer(-1) }
         if all.last?.id == Self.closing { return .error(ByteSlice("ERR")) }
         all.append((Self.closing, ["e", words[2], "t", words[3], "s", words[9]]))
         keys[stream] = .stream(all)
