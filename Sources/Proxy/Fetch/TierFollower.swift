@@ -42,7 +42,8 @@ final class TierFollower {
     private var reader: TierReader
     /// The response in the engine; `nil` while another machine fetches it.
     private let stored: TierStored?
-    private weak var fetch: Fetch?
+    /// Set until the end.
+    private var fetch: Fetch?
     private var onEnd: ((End) -> Void)?
     /// What was read, and the fetch has not taken.
     private var pieces: [TierReader.Piece] = []

@@ -18,7 +18,8 @@ final class TierPeer: ExchangeHandler {
     }
 
     private let expected: TierHead
-    private weak var fetch: Fetch?
+    /// Set until the end.
+    private var fetch: Fetch?
     private var exchange: Exchange?
     private var onEnd: ((End) -> Void)?
     private var hasHead = false
@@ -49,12 +50,12 @@ final class TierPeer: ExchangeHandler {
 
     /// Nobody is told any more.
     func stop() {
-        onEnd = nil
+        (onEnd, fetch) = (nil, nil)
         exchange.take()?.cancel()
     }
 
     private func end(_ end: End, because problem: String) {
-        let (onEnd, address) = (onEnd, exchange?.addressText ?? .empty)
+        let (onEnd, fetch, address) = (onEnd, fetch, exchange?.addressText ?? .empty)
         stop()
         if let fetch { fetch.context.notices.machineFailed(problem, at: address, of: fetch.request) }
         onEnd?(end)

@@ -55,9 +55,10 @@ final class TierSession {
     private var clockLead: Int64 = 0
     /// Ends the look-up.
     private var lookUp: Completion<Void>?
-    private weak var operation: FetchOperation?
-    /// Set once the fetch has begun without a slot, until the session is over.
-    private weak var fetch: Fetch?
+    /// Set during the look-up. (A weak reference would make each later use of the object slow.)
+    private var operation: FetchOperation?
+    /// Set once the fetch has begun without a slot, until the fetch ends.
+    private var fetch: Fetch?
     /// The slot of the origin, or the wait for it, of a fetch that began without one.
     private var turn: PlainOperation?
     private var onTurn: ((Fetch) -> Void)?
@@ -202,6 +203,7 @@ final class TierSession {
         case .found, .released: operation?.raisePriority(to: .immediate)
         case .asking, .following, .atPeer, .leading, .over: break
         }
+        operation = nil
         if let lookUp = lookUp.take() {
             lookUp.finish(.success(()))
             return

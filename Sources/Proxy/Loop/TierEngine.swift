@@ -87,8 +87,8 @@ final class TierEngine {
     func send(_ command: TierCommand, patience: Int64? = nil, _ completion: @escaping (TierValue?) -> Void) {
         guard let cluster else { return loop.atIterationEnd { completion(nil) } }
         let sent = patience == nil ? loop.now : nil
-        cluster.send(RedisCommand(command), until: patience.map { loop.now + $0 }) { [weak self] reply in
-            self?.note(reply, sent: sent)
+        cluster.send(RedisCommand(command), until: patience.map { loop.now + $0 }) { [self] reply in
+            note(reply, sent: sent)
             switch reply {
             case .value(let value): completion(TierValue(value))
             case .failed(.condition(_, let words)), .failed(.error(let words)): completion(.error(words))

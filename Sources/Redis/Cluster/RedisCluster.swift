@@ -216,10 +216,12 @@ package final class RedisCluster {
         _ command: RedisCommand, to client: RedisClient, until deadline: Int64, _ redirections: Int,
         _ completion: @escaping (RedisReply) -> Void
     ) {
-        client.send(command, until: deadline) { [weak self, weak client] reply in
-            guard case .failed(.redirected(let redirection)) = reply, redirections > 0, let self, let client,
-                !isStopped
-            else { return completion(reply) }
+        // Each completion is called once, so nothing is held for long. Weak references would make each later use of the
+        // objects slow.
+        client.send(command, until: deadline) { [self] reply in
+            guard case .failed(.redirected(let redirection)) = reply, redirections > 0, !isStopped else {
+                return completion(reply)
+            }
             let name = Self.fullName(of: redirection.node, toldBy: client)
             guard let other = self.client(named: name) else { return completion(reply) }
             guard loop.now < deadline else { return completion(.late) }
