@@ -48,7 +48,8 @@ enum SharedTierKeys {
             "advertise", \.proxy.shared.advertised, .peerURL,
             """
             The URL at which the other machines reach this one, such as http://10.0.0.3:8082: one of the addresses in \
-            `listen`, which should be open to these machines only. none: no other machine reads from this one.
+            `listen`, which should be open to these machines only. Needs `secret-file`. none: no other machine reads from \
+            this one.
             """),
         Key(
             "secret-file", \.proxy.shared.secretFile, .optional(.file, "none"),
@@ -86,8 +87,17 @@ extension Settings {
 extension SharedTierKeys {
     static let secretFile = "shared.secret-file"
 
-    /// Keys that have no effect, since no engine is named.
+    /// Keys that have no effect, since no engine, or no secret, is named.
     static func checkUse(of settings: Settings, in root: Node?, _ reader: inout Reader) {
+        if settings.proxy.shared.advertised != nil, settings.proxy.shared.secretFile == nil,
+            case .mapping(let mapping)? = root?["shared"],
+            let pair = mapping.pairs.first(where: { $0.key.string == "advertise" })
+        {
+            reader.warn(
+                pair.key.position,
+                "`advertise` has no effect without `secret-file`: whoever can write to the engine could have this machine ask any other"
+            )
+        }
         guard settings.proxy.sharedTier == nil, let group = root?["shared"], case .mapping(let mapping) = group,
             group["engine"] == nil, let first = mapping.pairs.first
         else { return }

@@ -69,7 +69,7 @@ package struct TierAnswer: Hashable, Sendable {
             default: throw .malformed
             }
         if verdict == .hit, stored == nil { throw .malformed }
-        if case .join(let leader, _) = verdict, leader.isEmpty { throw .malformed }
+        if case .join(let leader, _) = verdict, !TierTokens.isToken(leader.span) { throw .malformed }
     }
 }
 
@@ -93,7 +93,9 @@ package struct TierStored: Hashable, Sendable {
     init(_ value: TierValue) throws(TierReplyError) {
         let values = try value.list()
         guard values.count == 7 else { throw .malformed }
-        token = try values[0].text()
+        let named = try values[0].text()
+        guard TierTokens.isToken(named.span) else { throw .malformed }
+        token = named
         length = try values[1].amount()
         at = try values[2].amount()
         freshUntil = try values[3].amount()

@@ -5,6 +5,8 @@ package enum TierNumbers {
     package static let inlineLength = 64 << 10
     /// The most bytes of content in one entry of a stream: appending one takes the engine 0.1 ms.
     package static let entryLength = 256 << 10
+    /// The most bytes of the text of a `Vary`.
+    package static let mostVary = 8 << 10
     /// The entries that a follower asks for at once: 4 MiB at most.
     package static let entriesAtOnce = 16
     /// About how many purges the log has. A machine that missed more than these empties its memory.

@@ -43,8 +43,10 @@ package struct TierPurgeHistory: Sendable {
         cursor = id
     }
 
-    /// A purge was made here. It counts from now on, and is to be written to the log.
+    /// A purge was made here. It counts from now on, and is to be written to the log, unless an equal one is, behind the
+    /// one that may be on its way.
     package mutating func add(_ purge: TierPurge) {
+        if pending.last == purge, pending.count > 1 { return }
         if pending.count >= Self.mostCompared {
             pending = [TierPurge(.everything, .empty, isSoft: false)]
         }
@@ -60,11 +62,11 @@ package struct TierPurgeHistory: Sendable {
     /// The first purge that is to be written to the log.
     package var next: TierPurge? { pending.first }
 
-    /// The first of them is in the log.
-    package mutating func noteWritten(as id: TierPurgeID) {
-        guard !pending.isEmpty else { return }
+    /// The purge that was the first of them is in the log. Others may have taken its place meanwhile.
+    package mutating func noteWritten(_ purge: TierPurge, as id: TierPurgeID) {
+        if pending.first == purge { pending.removeFirst() }
         // Kept until it is read in its place, which moves the cursor.
-        written.append(Entry(id: id, purge: pending.removeFirst()))
+        written.append(Entry(id: id, purge: purge))
     }
 
     /// Whether a response may have been purged since it was requested.

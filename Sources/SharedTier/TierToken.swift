@@ -26,4 +26,18 @@ package struct TierTokens {
         token.append(decimal: count)
         return token.copied()
     }
+
+    /// Whether text from the engine has the form of a token: it goes into names of keys and into requests.
+    package static func isToken(_ text: Span<UInt8>) -> Bool {
+        guard (1...64).contains(text.count) else { return false }
+        for index in 0..<text.count {
+            switch text[index] {
+            case UInt8(ascii: "0")...UInt8(ascii: "9"), UInt8(ascii: "a")...UInt8(ascii: "z"),
+                UInt8(ascii: "A")...UInt8(ascii: "Z"), UInt8(ascii: "-"), UInt8(ascii: "_"), UInt8(ascii: "."):
+                break
+            default: return false
+            }
+        }
+        return true
+    }
 }

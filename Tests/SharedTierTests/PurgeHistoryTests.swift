@@ -20,7 +20,7 @@ import Testing
         history.add(Self.purge)
         // Whatever was requested before it is written may be of before.
         #expect(mayBePurged(history, since: 0) && history.pendingCount == 1 && history.next == Self.purge)
-        history.noteWritten(as: id(2))
+        history.noteWritten(Self.purge, as: id(2))
         #expect(mayBePurged(history, since: 1) && !mayBePurged(history, since: 2) && history.pendingCount == 0)
         // Another machine's is in front of it.
         history.note(TierPurge(.tag, ByteSlice("other"), isSoft: false), id(1))
@@ -48,7 +48,19 @@ import Testing
     @Test func `purges that cannot be written become one of everything`() {
         var history = TierPurgeHistory()
         history.begin(at: id(0))
-        for _ in 0...TierPurgeHistory.mostCompared { history.add(Self.purge) }
+        func other(_ number: Int) -> TierPurge { TierPurge(.tag, ByteSlice("\(number)"), isSoft: false) }
+        for number in 0...TierPurgeHistory.mostCompared { history.add(other(number)) }
         #expect(history.pendingCount <= 2 && history.next?.kind == .everything)
+        // The first of them was on its way meanwhile: what has taken its place is still to be written.
+        history.noteWritten(other(0), as: id(1))
+        #expect(history.next?.kind == .everything)
+    }
+
+    @Test func `equal purges one after another are written once`() {
+        var history = TierPurgeHistory()
+        history.begin(at: id(0))
+        for _ in 0..<20_000 { history.add(Self.purge) }
+        // The first may be on its way already, so the second may come too late for it.
+        #expect(history.pendingCount == 2 && history.next == Self.purge)
     }
 }

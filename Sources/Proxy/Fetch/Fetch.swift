@@ -175,7 +175,7 @@ final class Fetch: DeadlineTarget {
         }
         let error = ending.error
         leader = nil
-        tier.take()?.fetchEnded()
+        tier.take()?.fetchEnded(isFailure: ending.isFailure)
         let exchange = exchange.take()
         let operation = operation.take()
         if let error { operation?.finish(.failure(error)) } else { operation?.finish() }

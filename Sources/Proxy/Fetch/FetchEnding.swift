@@ -53,6 +53,9 @@ enum FetchEnding {
         }
     }
 
+    /// Whether the origin, or the wait for it, gave no response.
+    var isFailure: Bool { if case .failed = self { true } else { false } }
+
     var breaksBody: Bool {
         switch self {
         case .truncated, .cancelled: true

@@ -23,8 +23,8 @@ final class TierFollower {
         case useless
         /// This machine would not store the response for all.
         case notForThisMachine
-        /// The body is at this address of another machine, under a head with these fields.
-        case elsewhere(ByteSlice, TierHead)
+        /// Another machine has the body.
+        case elsewhere(TierOffer)
         /// No more of it comes: its leader has gone, or the engine has evicted it.
         case broken(hasHead: Bool)
         /// The engine did not answer.
@@ -52,11 +52,15 @@ final class TierFollower {
     private var isRequesting = false
     /// What came with a hit is no response.
     private var isMalformed = false
+    /// Whether the head goes out although no content is there.
+    private var isHeadDue = false, willHandOverHead = false
     /// Since when the engine gives no answer, in nanoseconds of the loop's clock.
     private var silentSince: Int64?
     private var mayHaveMore = true
     private var timer: Timer?
 
+    /// How long a head waits for content, in nanoseconds: a leader writes what has come after 10 ms.
+    private static let headPatience: Int64 = 30_000_000
     /// After no reply, in nanoseconds.
     private static let pause: Int64 = 50_000_000
 
@@ -79,6 +83,7 @@ final class TierFollower {
         reader = TierReader(stored.token, seal: session.engine.seal)
         self.stored = stored
         isMalformed = !read(stored.entries) || reader.state == .head
+        if reader.state == .complete, reader.length != stored.length { isMalformed = true }
         mayHaveMore = reader.state == .content
     }
 
@@ -143,14 +148,25 @@ final class TierFollower {
             session.noteRefusal(refusal)
             return brokeOff()
         }
+        waitForContent()
         guard mayHaveMore, !isRequesting else { return }
         requestMore()
     }
 
-    /// The head of a complete response is held back until content is there, or the end: what is missing then, or wrong,
-    /// harms nobody.
+    /// The head is held back until content is there, or the end: what is missing then, or wrong, harms nobody. A response
+    /// that another machine fetches may have none for long: its head waits for a moment only.
     private var mayHandOver: Bool {
-        !pieces.isEmpty && (hasHead || stored == nil || pieces.count > 1 || !reader.isOpen)
+        !pieces.isEmpty && (hasHead || isHeadDue || pieces.count > 1 || !reader.isOpen)
+    }
+
+    private func waitForContent() {
+        guard stored == nil, !hasHead, !pieces.isEmpty, !willHandOverHead else { return }
+        willHandOverHead = true
+        engine.loop.schedule(after: Self.headPatience) { [weak self] in
+            guard let self, state == .reading else { return }
+            isHeadDue = true
+            goOn()
+        }
     }
 
     private func requestMore() {
@@ -236,13 +252,13 @@ final class TierFollower {
         case .otherVariant: return .otherVariant
         case .useless: return .useless
         }
-        if !offer.record.elsewhere.isEmpty { return .elsewhere(offer.record.elsewhere, offer.head) }
         reader.announced = offer.head.announced
         let text = offer.text(isHit: stored != nil)
         var parser = ResponseHeadParser()
         guard case .complete? = try? parser.parse(text.span) else { return .useless }
         let received = ReceivedHead(parser.head, fields: parser.view(in: text.span), content: nil)
         guard HeadHandling(of: fetch).mayUseStored(received) else { return .notForThisMachine }
+        if !offer.record.elsewhere.isEmpty { return .elsewhere(offer) }
         fetch.received(received)
         return nil
     }

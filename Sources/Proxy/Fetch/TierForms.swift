@@ -76,7 +76,7 @@ extension TierSession {
     ///   - time: when it was written, in the engine's milliseconds.
     ///   - length: of the body if it is complete.
     func judge(_ bytes: ByteSlice, under token: ByteSlice, at time: Int64, length: Int64?) -> TierJudgement {
-        let key = request.key.bytes
+        let key = request.sentKey.bytes
         let (record, head): (TierRecord, TierHead)
         do throws(TierRefusal) {
             record = try TierRecord(reading: bytes, for: key.span, under: token, seal: engine.seal)
@@ -132,9 +132,10 @@ extension ClientRequest {
         return text.copied()
     }
 
-    /// Whether a purge is one of a response to the request with these fields.
+    /// Whether a purge is one of a response to the request with these fields. The tier has responses under the keys of
+    /// their own URLs: those that several URLs share (`SearchVariations`) are known to one program only.
     func isMeant(by purge: TierPurge, _ fields: HeadBlock) -> Bool {
-        let (key, value) = (key, purge.value)
+        let (key, value) = (sentKey, purge.value)
         return switch purge.kind {
         case .everything: true
         case .url: key.url.isEqual(to: value.span)
@@ -186,5 +187,27 @@ extension SharedTierState {
             throw SyntheticResponse(.misdirectedRequest, "This machine does not fetch that response.")
         }
         return 0
+    }
+}
+
+extension Span<UInt8> {
+    /// Whether these are lines of fields, each with a name, a colon and CR LF: the text of a `Vary` is read without any
+    /// further check.
+    var isFieldLines: Bool {
+        var (start, index) = (0, 0)
+        var hasName = false
+        while index < count {
+            switch self[index] {
+            case UInt8(ascii: "\r"):
+                guard hasName, index + 1 < count, self[index + 1] == UInt8(ascii: "\n") else { return false }
+                index += 1
+                (start, hasName) = (index + 1, false)
+            case UInt8(ascii: ":"): hasName = hasName || index > start
+            case 0, UInt8(ascii: "\n"): return false
+            default: break
+            }
+            index += 1
+        }
+        return start == count
     }
 }

@@ -84,7 +84,8 @@ final class TierLeader {
 
     /// The origin has confirmed a stored response, which is the answer: the other machines have it from now on.
     func validated(_ fetched: FetchedResponse) {
-        guard state == .leading, fetched.source == .validated else { return }
+        // The stored head lacks what `response-headers` removed, the tags perhaps, and has what it added.
+        guard state == .leading, fetched.source == .validated, request.route.storedFields == nil else { return }
         let (response, policy) = (fetched.response, request.route.policy)
         let sharing = response.facts.sharing(
             answering: request.facts(asking: .get, hasPassCookie: request.hasPassCookie), policy: policy)
@@ -128,7 +129,7 @@ final class TierLeader {
         guard let written = record.written(under: lead.token, seal: engine.seal) else { return false }
         state = isTooLarge ? .announcing : .writing
         engine.writerBegan()
-        if isTooLarge { shared.announce(lead.token, of: request.key.bytes) }
+        if isTooLarge { shared.announce(lead.token, of: request.sentKey.bytes) }
         send(lead.head(written)) { reply throws(TierReplyError) in try TierOutcome(reply) }
         return true
     }
@@ -145,7 +146,7 @@ final class TierLeader {
         keeping.lifetime = Int(fresh) + 1000 * Int(max(facts.staleWhileRevalidate, facts.staleIfError))
         let age = max(0, facts.responseTime.monotonic - facts.born) / 1_000_000
         var record = TierRecord(
-            key: request.key.bytes, asof: asof, age: UInt64(age),
+            key: request.sentKey.bytes, asof: asof, age: UInt64(age),
             head: response.headForTier(fields, policy: request.route.policy, length: length))
         record.selecting = variant.selecting
         return record
@@ -214,6 +215,11 @@ final class TierLeader {
     /// - Parameter time: in nanoseconds.
     private func unshare(for time: Int64, isForOne: Bool) {
         stop(lead.unshare(for: Int(max(1, time / 1_000_000)), isForOne: isForOne))
+    }
+
+    /// The origin gave no response: for a moment each machine asks for itself.
+    func noteFailure() {
+        if state == .leading { unshare(for: Self.apart, isForOne: false) } else { giveUp() }
     }
 
     /// The response is not written, or no more of it. A second call does nothing.

@@ -17,7 +17,7 @@ final class TierPeer: ExchangeHandler {
         case broken(UpstreamError)
     }
 
-    private let expected: TierHead
+    private let offer: TierOffer
     /// Set until the end.
     private var fetch: Fetch?
     private var exchange: Exchange?
@@ -25,11 +25,11 @@ final class TierPeer: ExchangeHandler {
     private var hasHead = false
 
     /// - Parameters:
-    ///   - expected: what the machine wrote into the engine.
+    ///   - offer: the head that the machine wrote into the engine.
     ///   - onEnd: called at most once, never inside `ask`; not at all if the body ends well, or after `stop`.
-    init(of fetch: Fetch, expecting expected: TierHead, onEnd: @escaping (End) -> Void) {
+    init(of fetch: Fetch, expecting offer: TierOffer, onEnd: @escaping (End) -> Void) {
         self.fetch = fetch
-        self.expected = expected
+        self.offer = offer
         self.onEnd = onEnd
     }
 
@@ -66,18 +66,22 @@ final class TierPeer: ExchangeHandler {
     func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
         guard let fetch, onEnd != nil else { return }
         guard isExpected(head) else { return end(.noResponse, because: "status \(head.head.status.code)") }
+        // The clients of the other machine may get other fields than the origin sent (`response-headers`).
+        let text = offer.text(isHit: false)
+        var parser = ResponseHeadParser()
+        guard case .complete? = try? parser.parse(text.span) else { return end(.noResponse, because: "malformed") }
         hasHead = true
-        fetch.received(head)
+        fetch.received(ReceivedHead(parser.head, fields: parser.view(in: text.span), content: nil))
     }
 
     /// Whether the response is the one that was announced.
     private func isExpected(_ head: borrowing ReceivedHead) -> Bool {
-        head.head.status == expected.head.status && head.head.contentLength == expected.head.contentLength
+        head.head.status == offer.head.head.status && head.head.contentLength == offer.head.head.contentLength
             && isSame(.etag, head.fields) && isSame(.lastModified, head.fields)
     }
 
     private func isSame(_ field: KnownField, _ fields: FieldView) -> Bool {
-        let block = expected.fields
+        let block = offer.head.fields
         let (own, other) = (block.view.firstIndex(of: field), fields.firstIndex(of: field))
         guard let own, let other else { return own == nil && other == nil }
         return block.view.value(at: own).isEqual(to: fields.value(at: other))

@@ -72,7 +72,7 @@ final class TierSession {
         asof = cursor
         self.engine = engine
         request = plan.request
-        let key = plan.request.key.bytes
+        let key = plan.request.sentKey.bytes
         question = TierLookUp(engine.keys(of: key.span))
         question.token = engine.mayLead ? engine.nextToken() : nil
     }
@@ -153,7 +153,8 @@ final class TierSession {
     private func adopt(_ stale: TierStored) -> Bool {
         guard let operation, lookUp != nil else { return false }
         return operation.work.use { fetch in
-            fetch.plan.former == nil && TierAdoption(of: fetch, operation, by: self).adopt(stale)
+            fetch.plan.former == nil && !request.isUnderVariation
+                && TierAdoption(of: fetch, operation, by: self).adopt(stale)
         }
     }
 
@@ -164,8 +165,10 @@ final class TierSession {
         }
         switch answer.verdict {
         case .vary(let vary):
+            guard lookUps < Self.mostLookUps, vary.count <= TierNumbers.mostVary, vary.span.isFieldLines else {
+                return lookedUp(.over)
+            }
             engine.note(vary: vary, of: question.keys)
-            guard lookUps < Self.mostLookUps else { return lookedUp(.over) }
             ask()
         case .hit:
             guard let stored = answer.stored else { return lookedUp(.over) }
@@ -181,7 +184,7 @@ final class TierSession {
             lookedUp(.leading(TierLeader(for: self, question, token, after: former)))
         case .alone(let left, let isForOne):
             shared.counts.add(.unshareable)
-            lookedUp(isForOne ? .released(max(0, left) * 1_000_000) : .over)
+            lookedUp(isForOne ? .released(min(max(0, left), 60_000) * 1_000_000) : .over)
         case .miss:
             lookedUp(.over)
         }
@@ -246,13 +249,14 @@ final class TierSession {
     }
 
     /// The fetch is over.
-    func fetchEnded() {
+    /// - Parameter isFailure: whether the origin gave no response: the other machines are not to try one after another.
+    func fetchEnded(isFailure: Bool) {
         fetch = nil
         switch state {
         case .asking: noAnswer()
         case .following(let follower): follower.stop()
         case .atPeer(let peer): peer.stop()
-        case .leading(let leader): leader.giveUp()
+        case .leading(let leader): isFailure ? leader.noteFailure() : leader.giveUp()
         case .found, .released, .over: break
         }
         state = .over
@@ -283,12 +287,12 @@ final class TierSession {
             shared.counts.add(.refused)
             fetch.context.notices.notForAll(request)
             askOrigin()
-        case .elsewhere(let address, let head):
-            // A machine that has no address of its own for others asks none of them.
-            guard let own = engine.settings.advertised, let server = UpstreamServer(hostAndPort: String(address)),
-                server != own
+        case .elsewhere(let offer):
+            // Without a seal, whoever writes to the engine could have this machine ask any host.
+            guard engine.advertised != nil, let own = engine.settings.advertised,
+                let server = UpstreamServer(hostAndPort: String(offer.record.elsewhere)), server != own
             else { return askOrigin() }
-            let peer = TierPeer(of: fetch, expecting: head) { [unowned self] in peerEnded($0) }
+            let peer = TierPeer(of: fetch, expecting: offer) { [unowned self] in peerEnded($0) }
             state = .atPeer(peer)
             peer.ask(fetch.context.pools.machine(at: server), for: follower.token)
         }
@@ -319,7 +323,7 @@ final class TierSession {
 
     private func askOriginForRest(after error: UpstreamError) { takeTurn { $0.failed(with: error) } }
 
-    /// Calls `go` as soon as the fetch has a slot of its origin.
+    /// Calls `go` as soon as the fetch has a slot of its origin, for which it waits as long as a request may.
     private func takeTurn(_ go: @escaping (Fetch) -> Void) {
         guard let fetch else { return }
         let bound = LoopBound(self, on: engine.loop)
@@ -327,9 +331,21 @@ final class TierSession {
         (turn, onTurn) = (operation, go)
         let queue = fetch.context.fetches(of: request)
         guard case .refused = queue.enqueue(plain: operation, priority: fetch.plan.isRefresh ? .background : .normal)
-        else { return }
-        (turn, onTurn) = (nil, nil)
-        fetch.failed(with: UpstreamError(.unavailable, .noServer, detail: "too many fetches wait for the origin"))
+        else {
+            let longest = fetch.context.settings.coalescing.waitTimeout.nanoseconds
+            engine.loop.schedule(after: longest) { [weak self] in self?.noTurn("no slot of the origin in wait-timeout")
+            }
+            return
+        }
+        noTurn("too many fetches wait for the origin")
+    }
+
+    /// The fetch does not wait any longer for a slot. What its readers have of a body stays without the rest.
+    private func noTurn(_ reason: String) {
+        guard let fetch, onTurn.take() != nil else { return }
+        turn.take()?.finish()
+        if fetch.state.isHandedOut { return fetch.end(.truncated(.origin(.body, nil), keepsPart: true)) }
+        fetch.failed(with: UpstreamError(.unavailable, .noServer, detail: reason))
     }
 
     private func hasTurn() {

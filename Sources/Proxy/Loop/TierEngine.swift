@@ -26,7 +26,8 @@ final class TierEngine {
     private static let mostVaries = 10_000
     /// The length of a lease in milliseconds.
     let leaseMilliseconds: Int
-    /// Where other machines reach this one, as `HOST:PORT`; `nil`: nowhere.
+    /// Where other machines reach this one, as `HOST:PORT`; `nil`: nowhere, or there is no secret by which they know one
+    /// another.
     let advertised: ByteSlice?
     /// Called when a connection is lost.
     var onLost: () -> Void = {}
@@ -52,7 +53,7 @@ final class TierEngine {
         self.loop = loop
         prefix = ByteSlice(settings.prefix)
         leaseMilliseconds = Int(settings.lease.nanoseconds / 1_000_000)
-        advertised = settings.advertised.map { ByteSlice($0.hostAndPort) }
+        advertised = settings.secret == nil ? nil : settings.advertised.map { ByteSlice($0.hostAndPort) }
         seal = settings.secret.map { TierSeal(secret: $0.span) }
         var redis = RedisSettings()
         redis.timeout = settings.timeout.nanoseconds

@@ -49,7 +49,7 @@ final class TierNodes: Sendable {
             case .ready: (connection.isReady, connection.isMissing) = (true, false)
             case .notConnected(let why), .lost(let why):
                 (connection.isReady, connection.isMissing) = (false, true)
-                state.reasons[node] = "\(why)"
+                state.reasons[node] = String("\(why)".prefix(200))
             case .breakerOpened: connection.isBreakerOpen = true
             case .breakerClosed: connection.isBreakerOpen = false
             case .dropped:
@@ -87,7 +87,7 @@ final class TierNodes: Sendable {
     func noteRefusal(_ words: ByteSlice, at now: Int64) {
         let more: String?? = state.withLock { Self.admit(.refusal, &$0.limit, at: now) }
         guard case .some(.some(let more)) = more else { return }
-        log.warning("shared tier: the engine refuses: \(String(words))\(more)")
+        log.warning("shared tier: the engine refuses: \(String(words[0..<min(words.count, 200)]))\(more)")
     }
 
     /// What follows the message, or `nil` if it is not to be written.

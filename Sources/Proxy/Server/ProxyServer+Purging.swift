@@ -68,7 +68,7 @@ extension ProxyServer {
         purgeDesk.purge = { [weak self] request, completion in
             guard let self else { return completion(nil) }
             // Before the purge here: a response from before it may stand in the engine.
-            tier?.purges.add(request, using: KeyWriter(hash: shared.keyHash))
+            tier?.purges.add(request, using: KeyWriter(hash: shared.keyHash)) { loopSettings.route(of: $0).key }
             purge(request, completion: completion)
         }
         shared.purgeMail.open(purgeDesk, on: control)

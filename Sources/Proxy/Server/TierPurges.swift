@@ -119,14 +119,18 @@ final class TierPurges {
     // MARK: Writing
 
     /// An operator has purged here.
-    func add(_ request: PurgeRequest, using writer: KeyWriter) {
+    /// - Parameter policy: how the key of a URL is written.
+    func add(_ request: PurgeRequest, using writer: KeyWriter, _ policy: (ParsedURL) -> KeyPolicy) {
         var purges: [TierPurge] = []
         if request.isOfEverything { purges.append(TierPurge(.everything, .empty, isSoft: request.isSoft)) }
-        for (urls, kind) in [(request.urls, TierPurge.Kind.url), (request.prefixes, .prefix)] {
-            for url in urls {
-                url.write(to: writer, KeyPolicy())
-                purges.append(TierPurge(kind, writer.key().bytes, isSoft: request.isSoft))
-            }
+        for url in request.urls {
+            url.write(to: writer, policy(url))
+            let key = writer.key()
+            purges.append(TierPurge(.url, key.bytes[0..<key.url.count], isSoft: request.isSoft))
+        }
+        for url in request.prefixes {
+            url.write(to: writer, KeyPolicy())
+            purges.append(TierPurge(.prefix, writer.key().bytes, isSoft: request.isSoft))
         }
         for tag in request.tags { purges.append(TierPurge(.tag, tag, isSoft: request.isSoft)) }
         for purge in purges { shared.tier.add(purge) }
@@ -142,7 +146,7 @@ final class TierPurges {
             // After a failure, the next second. The purge may stand in the log twice then, which does no harm.
             guard case .text(let text)? = reply, let id = TierPurgeID(text.span) else { return }
             own.insert(id)
-            shared.tier.history.withLock { $0.noteWritten(as: id) }
+            shared.tier.history.withLock { $0.noteWritten(next, as: id) }
             write()
         }
     }

@@ -23,8 +23,12 @@ struct SharedMachines {
         defer { origin.stop() }
         let relays = try (0..<(isRelayed ? 3 : 0)).map { try EngineRelay(to: engine, number: $0) }
         defer { for relay in relays { relay.stop() } }
+        // Machines read from one another only if they know one another.
+        let secret = "\(engine.folder)/secret"
+        try System.write(String(repeating: "s", count: 32), to: secret)
         let proxies = try (0..<3).map {
-            try start(origin, isRelayed ? relays[$0].url : engine.url, settings, advertises: advertises)
+            try start(
+                origin, isRelayed ? relays[$0].url : engine.url, settings, secret: advertises ? secret : nil)
         }
         defer { for proxy in proxies { proxy.stop() } }
         for proxy in proxies { try waitForTier(proxy) }
@@ -35,13 +39,17 @@ struct SharedMachines {
     }
 
     private static func start(
-        _ origin: ScriptedOrigin, _ engine: String, _ settings: [Setting], advertises: Bool
+        _ origin: ScriptedOrigin, _ engine: String, _ settings: [Setting], secret: String?
     ) throws -> Program {
         let all = settings + [.workers(2), .other(section: "shared", key: "engine", value: engine)]
-        guard advertises else { return try Program.serve(servers: [origin.url], all) }
+        guard let secret else { return try Program.serve(servers: [origin.url], all) }
         let address = "127.0.0.1:\(try Socket.freePort())"
         return try Program.serve(
-            servers: [origin.url], all + [.other(section: "shared", key: "advertise", value: "http://\(address)")],
+            servers: [origin.url],
+            all + [
+                .other(section: "shared", key: "advertise", value: "http://\(address)"),
+                .other(section: "shared", key: "secret-file", value: secret),
+            ],
             arguments: ["--listen", address])
     }
 
