@@ -82,7 +82,8 @@ import Testing
             #expect(try machines.proxies[2].admin.send("POST", "/purge", body: "http://site.test/own").status == 200)
             #expect(try machines.texts("/own", of: 2) == ["2"])
             try eventually("the other one has heard") {
-                try machines.texts("/u", of: 0, 1) == ["2", "2"] && machines.texts("/below/p", of: 0, 1) == ["2", "2"]
+                // A busy machine may fetch for itself.
+                try !(machines.texts("/u", of: 0, 1) + machines.texts("/below/p", of: 0, 1)).contains("1")
             }
             if isRefused { relay.refuse(false) } else { relay.stall(false) }
             try SharedMachines.waitForTier(machines.proxies[2])
