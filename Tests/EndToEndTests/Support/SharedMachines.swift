@@ -41,7 +41,9 @@ struct SharedMachines {
     private static func start(
         _ origin: ScriptedOrigin, _ engine: String, _ settings: [Setting], secret: String?
     ) throws -> Program {
-        let all = settings + [.workers(2), .other(section: "shared", key: "engine", value: engine)]
+        // A busy machine must not make a program do without the engine.
+        let timeout = settings.contains { $0.entry.key == "timeout" } ? [] : [Setting.sharedTimeout("300ms")]
+        let all = settings + timeout + [.workers(2), .other(section: "shared", key: "engine", value: engine)]
         guard let secret else { return try Program.serve(servers: [origin.url], all) }
         let address = "127.0.0.1:\(try Socket.freePort())"
         return try Program.serve(
@@ -87,4 +89,8 @@ struct SharedMachines {
             return origin.count("/well") == before + 1
         }
     }
+}
+
+extension Setting {
+    static func sharedTimeout(_ time: String) -> Setting { .other(section: "shared", key: "timeout", value: time) }
 }
