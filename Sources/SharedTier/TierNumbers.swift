@@ -11,8 +11,8 @@ package enum TierNumbers {
     package static let entriesAtOnce = 16
     /// About how many purges the log has. A machine that missed more than these empties its memory.
     package static let purgesKept = 100_000
-    /// The purges that a machine asks for at once.
-    package static let purgesAtOnce = 1000
+    /// The purges that a machine asks for at once: fewer than 64 MiB with the longest URLs.
+    package static let purgesAtOnce = 250
     /// The greatest time, age and length that a machine believes, in milliseconds or bytes: sums of them fit a number. It is
     /// 140,000 years.
     package static let greatest: Int64 = 1 << 52

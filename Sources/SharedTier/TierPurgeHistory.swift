@@ -38,7 +38,7 @@ package struct TierPurgeHistory: Sendable {
             first = entries[Self.most / 10].id
             entries.removeFirst(Self.most / 10 + 1)
         }
-        entries.append(Entry(id: id, purge: purge))
+        entries.append(Entry(id: id, purge: purge.remembered))
         written.removeAll { $0.id == id }
         cursor = id
     }

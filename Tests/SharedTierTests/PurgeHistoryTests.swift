@@ -63,4 +63,16 @@ import Testing
         // The first may be on its way already, so the second may come too late for it.
         #expect(history.pendingCount == 2 && history.next == Self.purge)
     }
+
+    @Test func `a purge of a URL is remembered by a hash, and of no other`() {
+        let (url, other) = (
+            ByteSlice("http a.example /" + String(repeating: "x", count: 100)), ByteSlice("http a.example /y")
+        )
+        var history = TierPurgeHistory()
+        history.begin(at: id(0))
+        history.note(TierPurge(.url, url, isSoft: false), id(1))
+        #expect(history.mayHavePurged(since: id(0)) { $0.isOf(url: url.span) })
+        #expect(!history.mayHavePurged(since: id(0)) { $0.isOf(url: other.span) })
+        #expect(!history.mayHavePurged(since: id(0)) { $0.value == url })
+    }
 }

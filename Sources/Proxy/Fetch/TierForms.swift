@@ -138,7 +138,7 @@ extension ClientRequest {
         let (key, value) = (sentKey, purge.value)
         return switch purge.kind {
         case .everything: true
-        case .url: key.url.isEqual(to: value.span)
+        case .url: purge.isOf(url: key.url)
         case .prefix: key.isBelow(value.span)
         case .tag, .group:
             TagTable.isTagged(fields.view, with: value.span, by: route.policy.tagFields, at: authority)

@@ -46,6 +46,11 @@ final class TierLeader {
     private var hasPieceTimer = false
     private var keeping = TierLead.Keeping()
     private var timer: Timer?
+    /// Whether the fetch has its slot of the origin.
+    var hasBegun = false
+    /// How often the lease was renewed before that. Another machine's origin may have a slot.
+    private var renewalsInQueue = 0
+    private static let mostRenewalsInQueue = 6
 
     /// A stale response in the engine, which the origin may confirm.
     struct Former {
@@ -252,6 +257,8 @@ final class TierLeader {
     private func renewLater() {
         timer = engine.loop.schedule(after: engine.settings.lease.nanoseconds / 3) { [weak self] in
             guard let self, state != .over else { return }
+            if !hasBegun { renewalsInQueue += 1 }
+            guard renewalsInQueue < Self.mostRenewalsInQueue else { return giveUp() }
             engine.send(lead.renewal, patience: TierEngine.patience) { [weak self] reply in
                 guard let self, let reply, let outcome = try? TierOutcome(reply), outcome != .done else { return }
                 // Another machine leads.

@@ -212,8 +212,9 @@ final class TierSession {
             return
         }
         // The fetch waits for this look-up, which is not its first one.
-        guard let fetch, !begin(for: fetch) else { return }
-        askOrigin()
+        guard let fetch else { return }
+        if case .leading = next { return askOrigin() }
+        if !begin(for: fetch) { askOrigin() }
     }
 
     // MARK: The fetch
@@ -234,7 +235,10 @@ final class TierSession {
             let loop = engine.loop
             loop.atIterationEnd { fetch.end(.released) }
             return true
-        case .asking, .following, .atPeer, .leading, .over:
+        case .leading(let leader):
+            leader.hasBegun = true
+            return false
+        case .asking, .following, .atPeer, .over:
             return false
         }
     }
@@ -350,6 +354,7 @@ final class TierSession {
 
     private func hasTurn() {
         guard let fetch, let go = onTurn.take() else { return }
+        leader?.hasBegun = true
         go(fetch)
     }
 }
