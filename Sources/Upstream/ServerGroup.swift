@@ -26,32 +26,7 @@ package final class ServerGroup: Sendable {
         /// The addresses of each server's name, in the order of their turns; empty for a server without a name, and
         /// before the first look-up.
         var addresses: [[SocketAddress]]
-        var drained: Set<DrainTarget> = []
-
-        /// Puts a server back with all its addresses, also those that its name does not have now; or one address, which
-        /// leaves the others drained that the server's name has now.
-        mutating func undrain(_ target: DrainTarget) {
-            drained.remove(target)
-            switch target {
-            case .server(let location):
-                let ofOthers = entries.filter { $0.place.server.location != location }.flatMap(\.place.addresses)
-                drained = drained.filter { other in
-                    guard case .address(let address) = other else { return true }
-                    return ofOthers.contains(address)
-                }
-            case .address:
-                let places = entries.map(\.place)
-                for place in places where target.includes(place) {
-                    guard drained.remove(.server(place.server.location)) != nil else { continue }
-                    for other in places where other.server.location == place.server.location {
-                        for address in other.addresses { drained.insert(.address(address)) }
-                    }
-                }
-                for place in places where target.includes(place) {
-                    for address in place.addresses { drained.remove(.address(address)) }
-                }
-            }
-        }
+        var drains = Drains()
     }
 
     /// When a place is ejected by its failures among its answers, not only by failures in a row: a server that fails
@@ -79,6 +54,7 @@ package final class ServerGroup: Sendable {
     private let earlyTurn = Atomic<Int>(0)
     /// The most early probes in `PlaceHealth.earlyInterval`.
     private static let mostEarlyTurns = 10
+    private let checksAreOver = Atomic<Bool>(false)
     private let cooldown: Int64
 
     /// - Parameter former: the group of the same origin under former settings: places that are in both stay as they
@@ -93,13 +69,7 @@ package final class ServerGroup: Sendable {
         if let former {
             let (old, oldSettings) = (former.list.withLock { $0 }, former.settings)
             places = Self.byID(old.entries)
-            let servers = Set(settings.servers.map(\.location))
-            list.drained = old.drained.filter { target in
-                switch target {
-                case .server(let location): servers.contains(location)
-                case .address: true
-                }
-            }
+            list.drains = old.drains.kept(for: settings.servers)
             for (index, server) in settings.servers.enumerated() {
                 let known = oldSettings.servers.firstIndex { $0.location == server.location }
                 if let known { list.addresses[index] = old.addresses[known] }
@@ -153,7 +123,7 @@ package final class ServerGroup: Sendable {
                 let name = places.count == 1 ? "\(server)" : "\(server) \(addresses)"
                 let place =
                     former[id]
-                    ?? Place(server, addresses, isDrained: list.drained.contains { $0.includes(server, addresses) })
+                    ?? Place(server, addresses, isDrained: list.drains.include(server, addresses))
                 entries.append(
                     Entry(
                         place: place, server: index, weight: server.weight, isBackup: server.isBackup,
@@ -299,9 +269,21 @@ package final class ServerGroup: Sendable {
         for entry in entries { entry.place.change(at: now) { $0.forgetChecks(at: now) } }
     }
 
-    /// The same, if no place is in use.
-    package func forgetChecksIfNoneIsLeft(at now: Int64) {
-        if !entries.contains(where: \.place.isInUse) { forgetChecks(at: now) }
+    /// Called when no check follows since this program drains: what the last checks found counts until no place is in
+    /// use any more.
+    package func endChecks(at now: Int64) {
+        checksAreOver.store(true, ordering: .relaxed)
+        _ = forgetEndedChecks(at: now)
+    }
+
+    /// Forgets the outcomes of checks that have ended, if no place is in use.
+    /// - Returns: whether a place was down.
+    func forgetEndedChecks(at now: Int64) -> Bool {
+        guard checksAreOver.load(ordering: .relaxed) else { return false }
+        let places = entries.map(\.place)
+        guard !places.contains(where: \.isInUse), places.contains(where: \.presentHealth.isDown) else { return false }
+        forgetChecks(at: now)
+        return true
     }
 
     /// Lets a server, or an address, have no new requests, or have requests again. Places that are not known yet are
@@ -309,7 +291,11 @@ package final class ServerGroup: Sendable {
     /// - Returns: whether this changes anything.
     package func drain(_ target: DrainTarget, _ isDrained: Bool, at now: Int64) -> Bool {
         let isChanged = list.withLock { list -> Bool in
-            if isDrained { list.drained.insert(target) } else { list.undrain(target) }
+            if isDrained {
+                list.drains.add(target, of: settings.servers)
+            } else {
+                list.drains.remove(target, of: list.entries.map(\.place))
+            }
             var isChanged = false
             for entry in list.entries where target.includes(entry.place) {
                 if entry.place.change(at: now, { $0.setDrained(isDrained, at: now) }) { isChanged = true }

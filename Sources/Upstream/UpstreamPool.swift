@@ -219,7 +219,8 @@ package final class UpstreamPool {
             }
             return .place(place, probe: probe)
         case .none(let next):
-            return .none(next: next)
+            guard group.forgetEndedChecks(at: now) else { return .none(next: next) }
+            return self.pick(for: request, besides: tried, isRetry: isRetry, key: key, preferring: nil)
         }
     }
 

@@ -279,11 +279,70 @@ struct ServerGroupTests {
             $0.health?.failures = 1
         }
         _ = group.checked(group.entries[0].place, .failure("500"), at: 1)
-        group.forgetChecksIfNoneIsLeft(at: 2)
-        #expect(Self.inUse(group) == [false, true])
-        _ = group.checked(group.entries[1].place, .failure("500"), at: 3)
-        group.forgetChecksIfNoneIsLeft(at: 4)
+        #expect(!group.forgetEndedChecks(at: 2))
+        group.endChecks(at: 2)
+        #expect(Self.inUse(group) == [false, true] && !group.forgetEndedChecks(at: 3))
+        // By its answers, as no check follows.
+        Self.fail(group, 1, Self.refused, times: 3, at: 3)
+        #expect(Self.inUse(group) == [false, false] && group.forgetEndedChecks(at: 4))
+        #expect(Self.inUse(group) == [true, false] && !group.forgetEndedChecks(at: 5))
+    }
+
+    @Test func `a program that drains believes no check if no server is in use`() {
+        let group = Self.group(2) {
+            $0.health = HealthSettings(path: "/up")
+            $0.health?.failures = 1
+        }
+        for entry in group.entries { _ = group.checked(entry.place, .failure("500"), at: 1) }
+        group.endChecks(at: 2)
         #expect(Self.inUse(group) == [true, true])
+    }
+
+    /// Two names that share their addresses.
+    private static func twoNames() -> ServerGroup {
+        let group = Self.group(1) {
+            $0.servers = [UpstreamServer(host: "a.example"), UpstreamServer(host: "b.example")]
+        }
+        for server in 0..<2 { group.change(addressesOf: server, to: Array(addresses[0..<2])) }
+        return group
+    }
+
+    /// The name loses the address, and gets it back.
+    private static func renew(_ group: ServerGroup, _ server: Int, without address: Int) {
+        group.change(addressesOf: server, to: Array(addresses[0..<2].filter { $0 != addresses[address] }))
+        group.change(addressesOf: server, to: Array(addresses[0..<2]))
+    }
+
+    /// Whether each of both addresses gets requests at the server.
+    private static func inUse(_ group: ServerGroup, _ server: Int) -> [Bool] {
+        addresses[0..<2].map { address in
+            group.entries.contains { $0.server == server && $0.place.addresses == [address] && $0.place.isInUse }
+        }
+    }
+
+    @Test func `an address stays drained that its name does not have while another server gets requests again`() {
+        let group = Self.twoNames()
+        #expect(group.drain(.address(Self.addresses[0]), true, at: 0))
+        for server in 0..<2 { group.change(addressesOf: server, to: [Self.addresses[1]]) }
+        _ = group.drain(.server(group.settings.servers[1].location), false, at: 1)
+        for server in 0..<2 { group.change(addressesOf: server, to: Array(Self.addresses[0..<2])) }
+        #expect(Self.inUse(group, 0) == [false, true] && Self.inUse(group, 1) == [true, true])
+    }
+
+    @Test func `a server that has requests again keeps them at an address that stays drained at another`() {
+        let group = Self.twoNames()
+        #expect(group.drain(.address(Self.addresses[0]), true, at: 0))
+        #expect(group.drain(.server(group.settings.servers[0].location), false, at: 1))
+        for server in 0..<2 { Self.renew(group, server, without: 0) }
+        #expect(Self.inUse(group, 0) == [true, true] && Self.inUse(group, 1) == [false, true])
+    }
+
+    @Test func `what stays drained of one server is not drained at another`() {
+        let group = Self.twoNames()
+        #expect(group.drain(.server(group.settings.servers[0].location), true, at: 0))
+        #expect(group.drain(.address(Self.addresses[0]), false, at: 1))
+        for server in 0..<2 { Self.renew(group, server, without: 1) }
+        #expect(Self.inUse(group, 0) == [true, false] && Self.inUse(group, 1) == [true, true])
     }
 
     @Test func `of a drained server, an address that has requests again leaves only the others drained`() {

@@ -35,14 +35,14 @@ final class OriginChecks {
         for (origin, checks) in former where !current.contains(where: { $0.origin === origin }) { checks.stop() }
     }
 
-    /// Checks nothing any more. While this program drains, no check finds that a server is back: if none is in use, what
-    /// the checks found does not count.
+    /// Checks nothing any more. While this program drains, no check finds that a server is back: once none is in use,
+    /// what the checks found does not count.
     func stop() {
         let stopped = current
         current = []
         for (origin, checks) in stopped {
             checks.stop()
-            origin.group.forgetChecksIfNoneIsLeft(at: loop.now)
+            origin.group.endChecks(at: loop.now)
         }
     }
 
