@@ -14,7 +14,7 @@ import Telemetry
 /// | new connection closed, malformed head (`error`); no head in time (`timeout`); a status of `retry.on` | to another place, at most `retry.attempts` times, if the cause is in `retry.on`, the request may be sent twice, such a place is in use, and the budget allows it (`RetryBudget`). The first retry after no head needs no budget if its place was ejected meanwhile: requests in flight there are retried once, however many they are. Otherwise the response is the answer |
 /// | any end after a response's head, or after an interim response | not at all: the client has seen a part |
 ///
-/// A probe (`Probe`) is sent once, on a new connection, to one place.
+/// A probe (`Probe`) is sent once, whatever comes of it.
 ///
 /// Content is kept, and is sent again with its request, if all of it was here before the exchange began and the request
 /// is safe (`QUERY`, RFC 10008 §2). Other requests with content are not sent twice.
@@ -81,8 +81,6 @@ struct Attempts {
     private(set) var mayUseIdle = true
     /// Whether the request is being retried: only a place that is known to be in use is asked.
     private(set) var isRetry = false
-    /// Whether the request is no client's.
-    let isProbe: Bool
 
     // Inlined, so that neither argument is copied.
     /// - Parameters:
@@ -98,13 +96,6 @@ struct Attempts {
         mayRepeat = retriesDeadConnection && mayBeSentAgain
         retriesLeft = mayBeSentAgain && !isBound ? settings.retry.attempts : 0
         causes = settings.retry.causes
-        isProbe = false
-    }
-
-    /// Of a probe.
-    init() {
-        (retriesDeadConnection, mayRepeat, mayUseIdle) = (false, false, false)
-        (retriesLeft, causes, isProbe) = (0, [], true)
     }
 
     /// Notes places that were tried beside the one that `next` is told of.
@@ -121,7 +112,6 @@ struct Attempts {
         after ending: Ending, at place: Int, isLone: Bool = false, wasEjected: Bool = false,
         takeRetry: (_ besides: [Int], _ needsBudget: Bool) -> Bool
     ) -> Next {
-        if isProbe { return .giveUp }
         let needsBudget = isRetry || !wasEjected
         switch ending {
         case .notConnected:

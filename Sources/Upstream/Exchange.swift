@@ -108,7 +108,7 @@ package final class Exchange {
         _ request: UpstreamRequest, pool: UpstreamPool, handler: any ExchangeHandler, preferring preferred: Place?
     ) {
         self.init(request, pool: pool, handler: handler)
-        ownClaims()?.preferred = preferred
+        if let preferred { ownClaims()?.preferred = preferred }
     }
 
     /// Called before `start` if the pool chooses by the key of the request (`UpstreamPool.choosesByKey`).
@@ -116,6 +116,8 @@ package final class Exchange {
         claims = claims ?? PlaceClaims(on: pool)
         claims?.key = Rendezvous.hash(key.span)
     }
+
+    private var isProbe: Bool { claims?.isProbe == true }
 
     /// The claims, from now on, if the origin has several places.
     private func ownClaims() -> PlaceClaims? {
@@ -132,8 +134,7 @@ package final class Exchange {
     /// Begins, instead of `start`, as the probe of `place` that was claimed at `time`. It asks no other place.
     func probe(_ place: PlaceConnections, claimedAt time: Int64) {
         precondition(state == .new, "an exchange starts once")
-        attempts = Attempts()
-        claims = PlaceClaims(on: pool, isClients: false)
+        claims = PlaceClaims(on: pool, isProbe: true)
         enter(.resolving)
         ask(place, probe: time)
     }
@@ -248,7 +249,7 @@ package final class Exchange {
     }
 
     private func takeIdle(at place: PlaceConnections) -> UpstreamConnection? {
-        attempts.mayUseIdle ? pool.takeIdle(at: place, mayRepeat: attempts.mayRepeat) : nil
+        attempts.mayUseIdle && !isProbe ? pool.takeIdle(at: place, mayRepeat: attempts.mayRepeat) : nil
     }
 
     private func use(idle: UpstreamConnection) {
@@ -263,7 +264,7 @@ package final class Exchange {
         case .success:
             // The name may have new addresses, or its first ones, which are places of their own.
             if target.isListed, !target.place.addresses.isEmpty { return connect(to: target) }
-            guard !attempts.isProbe else { return end(with: UpstreamError(.resolve, detail: "the addresses changed")) }
+            guard !isProbe else { return end(with: UpstreamError(.resolve, detail: "the addresses changed")) }
             choosePlace()
         case .failure(let error):
             noteFailure(error, at: target)
@@ -273,7 +274,7 @@ package final class Exchange {
 
     private func connect(to place: PlaceConnections) {
         enter(.connecting)
-        connect(toAny: pool.candidates(from: place, besides: attempts.tried, isProbe: attempts.isProbe))
+        connect(toAny: pool.candidates(from: place, besides: attempts.tried, isProbe: isProbe))
     }
 
     private func connect(toAny addresses: [AddressRace.Candidate]) {
@@ -388,7 +389,7 @@ package final class Exchange {
     }
 
     private func next(after ending: Attempts.Ending, began: Int64? = nil) -> Attempts.Next {
-        guard let place = asked else { return .giveUp }
+        guard let place = asked, !isProbe else { return .giveUp }
         // Changed in a copy: a change in place would cost every access to the property a check at run time.
         var attempts = attempts
         let next = attempts.next(

@@ -8,6 +8,8 @@ import Libevent
 /// counted there.
 final class PlaceClaims {
     private let pool: UpstreamPool
+    /// Whether the request is no client's, but a `Probe`'s: it is sent once, on a new connection, to one place.
+    let isProbe: Bool
     /// The hash of the request's key, under `Balance.hash`.
     var key: UInt64 = 0
     /// The place to ask first; `nil` once one was chosen.
@@ -21,10 +23,11 @@ final class PlaceClaims {
     /// The place that counts the exchange among its requests in flight, if it counts them.
     private var counted: Place?
 
-    /// - Parameter isClients: whether the request is a client's, which counts for the budget of retries.
-    init(on pool: UpstreamPool, isClients: Bool = true) {
+    /// - Parameter isProbe: otherwise the request counts for the budget of retries.
+    init(on pool: UpstreamPool, isProbe: Bool = false) {
         self.pool = pool
-        if isClients { pool.countRequest() }
+        self.isProbe = isProbe
+        if !isProbe { pool.countRequest() }
     }
 
     /// The place is asked.

@@ -20,7 +20,7 @@ final class Probe: ExchangeHandler {
     /// - Parameter request: may be copied (`UpstreamRequest.mayBeCopied`).
     init(of place: PlaceConnections, in pool: UpstreamPool, copying request: borrowing UpstreamRequest) {
         self.place = place
-        exchange = Exchange(request.copyForProbe(), pool: pool, handler: self)
+        exchange = Exchange(request.copyForProbe(), pool: pool, handler: self, preferring: nil)
     }
 
     /// - Parameter time: when the probe was claimed.

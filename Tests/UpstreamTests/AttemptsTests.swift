@@ -172,15 +172,6 @@ struct AttemptsTests {
         #expect(never == .giveUp)
     }
 
-    @Test func `a probe is sent once, on a new connection`() {
-        for ending in [Attempts.Ending.notConnected, .queueIsFull, Self.unsent, Self.dead, .closed, Self.late, .status]
-        {
-            var attempts = Attempts()
-            let next = attempts.next(after: ending, at: 0, wasEjected: true) { _, _ in true }
-            #expect(next == .giveUp && !attempts.mayUseIdle && !attempts.mayRepeat)
-        }
-    }
-
     private static func attempts(_ row: Row) -> Attempts {
         var settings = UpstreamSettings(
             name: "origin", servers: (0..<row.places).map { UpstreamServer(host: "192.0.2.\($0)") })

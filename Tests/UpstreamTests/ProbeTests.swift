@@ -68,6 +68,29 @@ import Testing
         #expect(asker.counted(.retries) == 1 && asker.servers[1].requests.count == 2 && asker.events == answered)
     }
 
+    @Test func `a copy of which no connection comes is not sent elsewhere`() throws {
+        let asker = try asker([])
+        asker.servers[0].close()
+        #expect(asker.ask(asker.exchange()) == answered)
+        asker.run(untilTrue: { asker.pool.places.allSatisfy { $0.probe == nil } })
+        #expect(asker.counted(.failures(.connect)) == 1 && asker.group.states(at: 0)[0].condition == .ejected)
+        #expect(asker.servers[1].requests.count == 2 && asker.events == answered)
+    }
+
+    @Test func `a copy takes no connection that was idle, since it is not sent again if that is dead`() throws {
+        let asker = try Asker([Self.answer + [.request(), .close], Self.answer], [Self.answer + Self.answer]) {
+            $0.failureCooldown = .milliseconds(1)
+        }
+        for _ in 0..<2 { #expect(asker.ask(asker.exchange()) == answered) }
+        let place = asker.group.entries[0].place
+        for _ in 0..<3 { _ = asker.group.failed(place, .status(503), isOnly: false, at: asker.loop.now) }
+        asker.loop.schedule(after: 5_000_000) { asker.loop.stop() }
+        asker.run()
+        #expect(asker.ask(asker.exchange()) == answered)
+        asker.run(untilTrue: { asker.inUse[0] })
+        #expect(asker.servers[0].connections.map(\.requests.count) == [1, 1])
+    }
+
     @Test func `a copy ends with its pool, without a verdict`() throws {
         let asker = try asker([.request(), .pause])
         #expect(asker.ask(asker.exchange()) == answered)
