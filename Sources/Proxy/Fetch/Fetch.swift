@@ -61,9 +61,9 @@ final class Fetch: DeadlineTarget {
     var hasSharedInterims = false
     /// Whether the cancellation of the operation, which waits for its slot, is observed.
     var isObserved = false
+    private(set) var state = State.new
 
     let context: LoopContext
-    private(set) var state = State.new
     private(set) var operation: FetchOperation?
     var exchange: Exchange?
     /// When the origin was asked, and how many purges of tags there had been.
