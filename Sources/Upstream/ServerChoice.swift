@@ -107,7 +107,8 @@ struct ServerChoice {
     /// A place whose ejection is over, if a copy of the request is chosen as its probe. The request itself goes to the
     /// place at `index`: backups are probed beside backups only.
     func placeToProbe(besides index: Int, _ asked: borrowing Asked, at now: Int64) -> Int? {
-        guard asked.mayProbe, asked.mayBeCopied else { return nil }
+        // The only place gets the request itself.
+        guard entries.count > 1, asked.mayProbe, asked.mayBeCopied else { return nil }
         if let other = probe(isBackup: false, asked, isSafe: true, isCopy: true, at: now) { return other }
         return entries[index].isBackup ? probe(isBackup: true, asked, isSafe: true, isCopy: true, at: now) : nil
     }

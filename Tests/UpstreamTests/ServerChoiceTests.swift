@@ -181,6 +181,14 @@ struct ServerChoiceTests {
         expect(&choice, .init(), at: next, is: .place(1, probe: next))
     }
 
+    @Test func `the only place gets no copy beside its requests`() {
+        let group = Self.group(weights: [1])
+        let choice = ServerChoice(group)
+        _ = group.failed(group.entries[0].place, Self.refused, isOnly: true, isCertain: true, at: 0)
+        #expect(!group.entries[0].place.isInUse)
+        #expect(choice.placeToProbe(besides: 0, .init(), at: 10 * Self.second) == nil)
+    }
+
     @Test mutating func `a lone place is asked while it fails, not while it is down or drained`() {
         let group = Self.group(weights: [1])
         var choice = ServerChoice(group)
