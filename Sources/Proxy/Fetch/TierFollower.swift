@@ -36,6 +36,9 @@ final class TierFollower {
     /// Names the stream.
     var token: ByteSlice { reader.token }
 
+    /// Whether the response is stored, rather than being fetched by another machine.
+    var readsStored: Bool { stored != nil }
+
     private let session: TierSession
     private let question: TierLookUp
     private var state = State.new

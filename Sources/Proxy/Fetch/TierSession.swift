@@ -17,7 +17,8 @@ import Upstream
 /// ```
 /// asking ─another Vary→ asking
 ///   ├─hit, join→ found ─the fetch begins→ following ─the end of the body→ over
-///   │                                        ├─the head or what came before it is of no use→ asking (the fetch waits)
+///   │                                        ├─a stored response is of no use, or its leader went before the head→ asking (the fetch waits)
+///   │                                        ├─what another machine writes is of no use→ over (the origin is asked)
 ///   │                                        ├─another machine has the body→ atPeer ─the end of the body→ over
 ///   │                                        │                                 └─no response→ over (the origin is asked)
 ///   │                                        ├─the response is not for this machine→ over (the origin is asked)
@@ -277,7 +278,8 @@ final class TierSession {
             lookAgain(without: .empty)
         case .useless:
             shared.counts.add(.refused)
-            lookAgain(without: follower.token)
+            // A machine that still writes keeps its lease: others may have the head, and read on.
+            follower.readsStored ? lookAgain(without: follower.token) : askOrigin()
         case .broken(hasHead: false):
             shared.counts.add(.broken)
             lookAgain(without: follower.token)

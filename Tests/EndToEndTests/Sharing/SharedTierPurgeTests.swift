@@ -111,6 +111,32 @@ import Testing
         }
     }
 
+    @Test(arguments: ["http://site.test/x", "soft\nhttp://site.test/x", "tag t1"])
+    func `a purge in the middle of a body cuts nobody off, whoever asks next`(lines: String) throws {
+        try SharedMachines.run { origin, machines, _ in
+            let gate = Gate()
+            origin.on("/x") { request in
+                request.number == 1
+                    ? [
+                        .head(200, "Transfer-Encoding: chunked", "Cache-Control: max-age=600", "Cache-Tag: t1"),
+                        .chunk(pattern: 0..<100_000), .gate(gate), .chunk(pattern: 100_000..<1_000_000), .lastChunk(),
+                    ] : [.answer(200, "Cache-Control: max-age=600", "Cache-Tag: t1", body: "new")]
+            }
+            let first = machines.proxies[0].crowd(3, get: "/x", Self.site)
+            try eventually("one machine leads") { first.answers.allSatisfy { $0.body.length == 100_000 } }
+            let others = machines.proxies[1].crowd(5, get: "/x", Self.site)
+            try eventually("another follows") { others.answers.allSatisfy { $0.body.length == 100_000 } }
+            #expect(try machines.proxies[2].admin.send("POST", "/purge", body: lines).status == 200)
+            // The third one has not asked before.
+            #expect(try machines.texts("/x", of: 2) == ["new"])
+            gate.open()
+            #expect((first.finished() + others.finished()).allSatisfy { $0.isWhole(1_000_000) })
+            try eventually("the new page is everywhere", within: .seconds(2) + aStall) {
+                try machines.texts("/x") == ["new", "new", "new"]
+            }
+        }
+    }
+
     @Test func `a purge while the origin thinks concerns the response that all wait for`() throws {
         try SharedMachines.run { origin, machines, _ in
             let gate = Gate()
