@@ -65,7 +65,7 @@ package struct TierKeys: Hashable, Sendable {
 
 /// A hash of 128 bits that is the same on all machines. Somebody may make a collision on purpose, so a machine compares
 /// the whole key in the record that it finds.
-struct TierHash {
+package struct TierHash: Hashable, Sendable {
     /// The number of its characters.
     static let length = 22
 
@@ -73,7 +73,7 @@ struct TierHash {
 
     init(_ high: UInt64, _ low: UInt64) { (self.high, self.low) = (high, low) }
 
-    init(of bytes: Span<UInt8>) {
+    package init(of bytes: Span<UInt8>) {
         // The first digits of pi's fraction, as everybody may choose them.
         self.init(
             KeyedHash(k0: 0x243f_6a88_85a3_08d3, k1: 0x1319_8a2e_0370_7344).hash(bytes),

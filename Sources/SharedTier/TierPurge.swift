@@ -18,24 +18,6 @@ package struct TierPurge: Hashable, Sendable {
         self.isSoft = isSoft
     }
 
-    /// The purge as it is remembered: of a URL, which may have thousands of bytes, only the hash.
-    var remembered: TierPurge {
-        guard kind == .url, value.count > TierHash.length else { return self }
-        return TierPurge(.url, Self.hash(of: value.span), isSoft: isSoft)
-    }
-
-    /// Whether this is a purge of the key without its fields.
-    package func isOf(url: Span<UInt8>) -> Bool {
-        guard kind == .url else { return false }
-        return value.span.isEqual(to: url) || (value.count == TierHash.length && value == Self.hash(of: url))
-    }
-
-    private static func hash(of url: Span<UInt8>) -> ByteSlice {
-        let text = ByteBuffer(capacity: TierHash.length)
-        TierHash(of: url).append(to: text)
-        return text.copied()
-    }
-
     /// Appends the purge to the log. Reply: its id.
     package func command(log: ByteSlice, kept: Int = TierNumbers.purgesKept) -> TierCommand {
         TierCommand(

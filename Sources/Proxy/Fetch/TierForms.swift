@@ -91,8 +91,9 @@ extension TierSession {
         let vary = request.tierVary(of: fields.view)
         note(vary: vary)
         guard request.tierVariant(under: vary).selecting == record.selecting else { return .otherVariant }
+        let url = TierHash(of: request.sentKey.url)
         let wasPurged = shared.history.withLock { history in
-            history.mayHavePurged(since: record.asof) { request.isMeant(by: $0, fields) }
+            history.mayHavePurged(since: record.asof, of: url) { request.isMeant(by: $0, fields) }
         }
         if wasPurged { return .useless }
         let age = max(0, engineTime - time) + Int64(clamping: record.age)
@@ -138,7 +139,7 @@ extension ClientRequest {
         let (key, value) = (sentKey, purge.value)
         return switch purge.kind {
         case .everything: true
-        case .url: purge.isOf(url: key.url)
+        case .url: key.url.isEqual(to: value.span)
         case .prefix: key.isBelow(value.span)
         case .tag, .group:
             TagTable.isTagged(fields.view, with: value.span, by: route.policy.tagFields, at: authority)

@@ -141,7 +141,7 @@ final class TierPurges {
             let next = shared.tier.history.withLock({ $0.isCurrent ? $0.next : nil })
         else { return }
         isWriting = true
-        engine.send(next.command(log: log), patience: Self.patience) { [self] reply in
+        engine.send(next.purge.command(log: log), patience: Self.patience) { [self] reply in
             isWriting = false
             // After a failure, the next second. The purge may stand in the log twice then, which does no harm.
             guard case .text(let text)? = reply, let id = TierPurgeID(text.span) else { return }
