@@ -70,7 +70,7 @@ final class TierPurges {
     // MARK: Reading
 
     private func read() {
-        guard engine.isAvailable else { return }
+        guard engine.isAvailable else { return noteUnread() }
         guard !isReading else { return isReadAgain = true }
         (isReading, isReadAgain) = (true, false)
         let cursor = shared.tier.history.withLock { $0.cursor }

@@ -137,6 +137,22 @@ import Testing
         }
     }
 
+    @Test func `a machine that is connected, and cannot read the log of purges, does without the engine`() throws {
+        try SharedMachines.run(isRelayed: true) { _, machines, _ in
+            let machine = machines.proxies[2]
+            machines.relays[2].answer(with: "-LOADING the dataset\r\n")
+            // So many failures that the log is not asked for any more, long before it counts as unread.
+            for number in 0..<8 {
+                #expect(try machine.admin.send("POST", "/purge", body: "http://site.test/\(number)").status == 200)
+            }
+            try eventually("it knows that it may have missed purges", within: .seconds(5) + aStall) {
+                try machine.status()["shared"]?["knows_purges"] == .bool(false)
+            }
+            machines.relays[2].answer(with: nil)
+            try SharedMachines.waitForTier(machine)
+        }
+    }
+
     @Test func `a purge while the origin thinks concerns the response that all wait for`() throws {
         try SharedMachines.run { origin, machines, _ in
             let gate = Gate()
