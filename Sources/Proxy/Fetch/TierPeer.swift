@@ -1,5 +1,6 @@
 import Bytes
 import HTTPSemantics
+import Routing
 import SharedTier
 import Upstream
 
@@ -65,7 +66,9 @@ final class TierPeer: ExchangeHandler {
 
     func exchange(_ exchange: Exchange, received head: borrowing ReceivedHead) {
         guard let fetch, onEnd != nil else { return }
-        guard isExpected(head) else { return end(.noResponse, because: "status \(head.head.status.code)") }
+        guard isExpected(head, on: fetch.request.route) else {
+            return end(.noResponse, because: "status \(head.head.status.code)")
+        }
         // The clients of the other machine may get other fields than the origin sent (`response-headers`).
         let text = offer.text(isHit: false)
         var parser = ResponseHeadParser()
@@ -74,17 +77,17 @@ final class TierPeer: ExchangeHandler {
         fetch.received(ReceivedHead(parser.head, fields: parser.view(in: text.span), content: nil))
     }
 
-    /// Whether the response is the one that was announced.
-    private func isExpected(_ head: borrowing ReceivedHead) -> Bool {
-        head.head.status == offer.head.head.status && head.head.contentLength == offer.head.head.contentLength
-            && isSame(.etag, head.fields) && isSame(.lastModified, head.fields)
-    }
-
-    private func isSame(_ field: KnownField, _ fields: FieldView) -> Bool {
-        let block = offer.head.fields
-        let (own, other) = (block.view.firstIndex(of: field), fields.firstIndex(of: field))
-        guard let own, let other else { return own == nil && other == nil }
-        return block.view.value(at: own).isEqual(to: fields.value(at: other))
+    /// Whether the response is the one that was announced, rather than one that the machine has fetched since.
+    private func isExpected(_ head: borrowing ReceivedHead, on route: Route) -> Bool {
+        let (announced, fields) = (offer.head.head, head.fields)
+        guard head.head.status == announced.status, head.head.contentLength == announced.contentLength else {
+            return false
+        }
+        // The machine has applied the same rules to its own.
+        let block = route.kept(offer.head.fields, of: announced.status)
+        let own = block.view
+        return own.isSame(.etag, as: fields) && own.isSame(.lastModified, as: fields) && own.isSame(.date, as: fields)
+            && own.isSame(.contentType, as: fields) && own.isSame(.contentEncoding, as: fields)
     }
 
     func exchange(_ exchange: Exchange, received bytes: Span<UInt8>) -> BodyIntake {
@@ -108,4 +111,13 @@ final class TierPeer: ExchangeHandler {
 
     /// Not called: the request has no content.
     func exchangeTakesContent(_ exchange: Exchange) {}
+}
+
+extension FieldView {
+    /// Whether the first lines of `field` are equal here and in `other`, or both have none.
+    fileprivate func isSame(_ field: KnownField, as other: FieldView) -> Bool {
+        let (own, second) = (firstIndex(of: field), other.firstIndex(of: field))
+        guard let own, let second else { return own == nil && second == nil }
+        return value(at: own).isEqual(to: other.value(at: second))
+    }
 }

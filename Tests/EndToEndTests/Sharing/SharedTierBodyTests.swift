@@ -47,6 +47,35 @@ import Testing
         }
     }
 
+    @Test(arguments: ["Content-Type: text/", "Content-Encoding: x-"])
+    func `a body that the other machine fetches anew does not come under the former head`(field: String) throws {
+        let small = Setting.other(section: "shared", key: "max-object", value: "256KiB")
+        let lease = Setting.other(section: "shared", key: "lease", value: "30s")
+        try SharedMachines.run(small, lease, advertises: true, isRelayed: true) { origin, machines, engine in
+            let gate = Gate()
+            origin.on("/x") { request in
+                request.number == 1
+                    ? [
+                        .head(200, "Content-Length: 1000000", "Cache-Control: max-age=600", "\(field)old"),
+                        .pattern(0..<400_000), .gate(gate), .pattern(400_000..<1_000_000),
+                    ] : [.answer(200, "Cache-Control: max-age=600", "\(field)new", pattern: 1_000_000)]
+            }
+            let first = machines.proxies[0].crowd(1, get: "/x", Self.site)
+            try eventually("it leads, and says so") {
+                try first.answers[0].body.length == 400_000 && !engine.names("b:").isEmpty
+            }
+            // The other machines do not hear of the purge, and still ask this one.
+            machines.relays[0].stall()
+            #expect(try machines.proxies[0].admin.send("POST", "/purge", body: "http://site.test/x").status == 200)
+            let answer = try machines.proxies[1].send("GET", "/x", [Self.site])
+            #expect(answer.isWhole(1_000_000))
+            let name = field.split(separator: ":")[0].lowercased()
+            #expect(answer[name]?.hasSuffix("new") == true, "\(answer[name] ?? "none")")
+            gate.open()
+            #expect(first.finished()[0].isWhole(1_000_000))
+        }
+    }
+
     @Test func `a request that claims to come from another machine is refused`() throws {
         try SharedMachines.run(advertises: true) { origin, machines, _ in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=600", body: "page")] }
