@@ -34,11 +34,20 @@ struct TierAdoption {
         var parser = ResponseHeadParser()
         guard case .complete? = try? parser.parse(text.span) else { return false }
         let received = ReceivedHead(parser.head, fields: parser.view(in: text.span), content: nil)
-        guard let response = response(received, pieces) else { return false }
+        guard let response = renamed(received, pieces) else { return false }
         let operation = operation
         return fetch.context.shared.store.store(
             response, under: fetch.request.key, requestTime: fetch.sentAt, unless: { operation.wasInvalidated })
             == .stored
+    }
+
+    /// The response with the names that clients know (`rewrite-location`), as a fetched one.
+    private func renamed(_ head: borrowing ReceivedHead, _ pieces: [TierReader.Piece]) -> StoredResponse? {
+        let request = fetch.request
+        if let names = request.route.originNames, let renamed = request.renamed(head.fields, names) {
+            return response(head.with(renamed.view), pieces)
+        }
+        return response(head, pieces)
     }
 
     private func response(_ head: borrowing ReceivedHead, _ pieces: [TierReader.Piece]) -> StoredResponse? {

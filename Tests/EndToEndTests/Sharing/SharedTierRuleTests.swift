@@ -53,6 +53,20 @@ import Testing
         }
     }
 
+    @Test func `a stale response that only the tier has names the host that clients ask`() throws {
+        try SharedMachines.run(.other(section: "route", key: "rewrite-location", value: "on")) { origin, machines, _ in
+            let own = "Content-Location: \(origin.url)/y"
+            origin.on("/x") { request in
+                request.number == 1
+                    ? [.answer(200, "Cache-Control: max-age=1, stale-if-error=60", own, body: "old")] : [.answer(503)]
+            }
+            _ = try machines.texts("/x", of: 0)
+            System.nap(.milliseconds(2_100))
+            let answer = try machines.proxies[1].send("GET", "/x", [Self.site])
+            #expect(answer.text == "old" && answer["content-location"] == "http://site.test/y")
+        }
+    }
+
     @Test func `a tag that clients are not told purges a confirmed response too`() throws {
         try SharedMachines.run(.other(section: "route", key: "response-headers", value: "{remove: [Cache-Tag]}")) {
             origin, machines, _ in
