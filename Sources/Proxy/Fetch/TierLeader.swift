@@ -57,9 +57,11 @@ final class TierLeader {
         let token: ByteSlice
         let length: Int64
         let head: TierHead
+        /// Drops it.
+        let drop: TierCommand
     }
 
-    private let former: Former?
+    private var former: Former?
 
     /// The engine has made this machine the leader.
     init(for session: TierSession, _ question: TierLookUp, _ token: ByteSlice, after former: Former?) {
@@ -77,11 +79,13 @@ final class TierLeader {
     func headCame(_ head: borrowing ReceivedHead, to fetch: Fetch) {
         guard state == .leading else { return }
         guard let fetched = fetch.fetched else { return giveUp() }
+        if !fetched.response.facts.supersedesStored { former = nil }
         guard fetched.sharing == .everyone, fetched.decision.willBeStored, fetched.decision.part == nil,
             fetched.leaderResponse == nil
         else { return unshare(fetched, in: fetch) }
         mostContent = max(engine.settings.maxObjectSize, fetch.context.storage.objectLimit)
         guard begin(fetched.response, head.fields, length: fetched.decision.contentLength) else {
+            dropFormer()
             return unshare(for: Self.apart, isForOne: false)
         }
         if let content = head.content, fetched.response.isPacked { write(content) }
@@ -134,7 +138,10 @@ final class TierLeader {
         guard let written = record.written(under: lead.token, seal: engine.seal) else { return false }
         state = isTooLarge ? .announcing : .writing
         engine.writerBegan()
-        if isTooLarge { shared.announce(lead.token, of: request.sentKey.bytes) }
+        if isTooLarge {
+            dropFormer()
+            shared.announce(lead.token, of: request.sentKey.bytes)
+        }
         send(lead.head(written)) { reply throws(TierReplyError) in try TierOutcome(reply) }
         return true
     }
@@ -205,11 +212,19 @@ final class TierLeader {
         flush()
         guard state == .writing else { return }
         if lead.length > engine.settings.maxObjectSize { keeping.lifetime = 0 }
+        if keeping.lifetime == 0 { dropFormer() }
         shared.counts.add(.written)
         stop(lead.finish(trailers: trailers ?? .empty, keeping))
     }
 
+    /// The origin's response takes the place of a stale one, but not in the engine. No machine is to use the stale one any
+    /// more (RFC 9111 §4.3.3).
+    private func dropFormer() {
+        if let former = former.take() { engine.send(former.drop, patience: TierEngine.patience) { _ in } }
+    }
+
     private func unshare(_ fetched: FetchedResponse, in fetch: Fetch) {
+        dropFormer()
         let reason = fetched.sharing.reasonToRemember(
             fetched.response.facts.status, for: fetch.plan, leaderWasReleased: fetch.leaderWasReleased)
         guard reason != nil else { return unshare(for: Self.apart, isForOne: false) }

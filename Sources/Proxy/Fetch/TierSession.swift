@@ -197,7 +197,11 @@ final class TierSession {
             case .good(let offer) = judge(
                 stale.freshened ?? bytes, under: stale.token, at: stale.at, length: stale.length)
         else { return nil }
-        return TierLeader.Former(token: stale.token, length: stale.length, head: offer.head)
+        var drop = question
+        (drop.token, drop.broken) = (nil, stale.token)
+        return TierLeader.Former(
+            token: stale.token, length: stale.length, head: offer.head,
+            drop: drop.command(lease: engine.leaseMilliseconds))
     }
 
     /// A look-up has ended.

@@ -139,6 +139,25 @@ import Testing
         }
     }
 
+    @Test(arguments: [404, 200])
+    func `a stale response whose place another took, which is not for the tier, is served by no machine`(status: Int)
+        throws
+    {
+        try SharedMachines.run { origin, machines, engine in
+            origin.on("/x") { request in
+                request.number == 1
+                    ? [.answer(200, "Cache-Control: max-age=1, stale-while-revalidate=60", body: "old")]
+                    : [.answer(status, "Cache-Control: private", body: "new")]
+            }
+            #expect(try machines.texts("/x", of: 0) == ["old"])
+            System.nap(.milliseconds(2_100))
+            #expect(try machines.texts("/x", of: 0) == ["old"])
+            try eventually("the tier has it no more") { try origin.count("/x") == 2 && engine.names("m").isEmpty }
+            // Neither has asked for it before.
+            #expect(try machines.texts("/x", of: 1, 2) == ["new", "new"])
+        }
+    }
+
     // MARK: The end of a machine
 
     @Test func `a machine that ends first writes what others read`() throws {
