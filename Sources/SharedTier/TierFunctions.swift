@@ -160,8 +160,8 @@ package enum TierFunctions {
           write(m, field, token, tonumber(args[3]), at, tonumber(args[7]), lifetime)
           prune(m, time)
           -- The engine evicts what is seldom read, which the record and the stream are equally often. A stream without a
-          -- record is of no use, and large: the record gets a head start.
-          if isNew then
+          -- record is of no use, and large: the record gets a head start. It has gone by now if its lifetime is over.
+          if isNew and redis.call('EXISTS', m) == 1 then
             redis.call('RESTORE', m, redis.call('PTTL', m), redis.call('DUMP', m), 'REPLACE', 'FREQ', HEAD_START)
           end
           return 1

@@ -128,6 +128,23 @@ import Testing
         #expect(try resource.ask(nil, vary: "accept", "v2").verdict == .hit)
     }
 
+    @Test func `a response whose lifetime is over before its body is there for its followers only`() throws {
+        let resource = try Resource()
+        var lead = try resource.leader("a")
+        _ = try resource.outcome(lead.head(ByteSlice("head")))
+        // As if that had been long ago.
+        try resource.connection.send("DEL", resource.stream("a"))
+        try resource.connection.send("XADD", resource.stream("a"), "0-1", "h", "head", "t", "1000")
+        _ = try resource.write("hello", &lead)
+        var keeping = TierLead.Keeping()
+        (keeping.fresh, keeping.lifetime) = (1, 1)
+        #expect(try resource.outcome(lead.finish(keeping)) == .done)
+        #expect(try resource.ask(nil).verdict == .miss)
+        var reader = TierReader(ByteSlice("a"))
+        _ = try reader.read(resource.connection.send(reader.command(resource.keys)))
+        #expect(reader.state == .complete)
+    }
+
     @Test func `the leader is told when its stream was evicted, and nobody follows it any more`() throws {
         let resource = try Resource()
         var lead = try resource.leader("a")
