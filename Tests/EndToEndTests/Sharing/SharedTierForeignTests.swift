@@ -90,6 +90,7 @@ import Testing
 
     /// Puts the entries into the engine in place of those of a stream.
     private func rewrite(_ engine: RedisEngine, _ change: (inout [Entry]) -> Void) throws {
+        try eventually("the engine has it") { try !engine.names("b:").isEmpty }
         let name = try #require(try engine.names("b:").first)
         var entries: [Entry] = []
         try eventually("it is complete") {
@@ -161,6 +162,8 @@ import Testing
         try SharedMachines.run { origin, machines, engine in
             origin.on("*", Self.page)
             #expect(try machines.texts("/x", of: 0) == ["page"])
+            // The response is written beside what its client gets.
+            try eventually("the engine has it") { try !engine.names("m").isEmpty }
             let name = try #require(try engine.names("m").first)
             try engine.send("FLUSHALL")
             let key = name.dropLast() + words[1]
