@@ -19,7 +19,7 @@ final class TierFollower {
         case complete(trailers: ByteSlice?)
         /// The head is for requests with other fields: there may be a response for these.
         case otherVariant
-        /// Nobody can use the response: it was purged, or is not what a machine writes.
+        /// Nobody can use the response: a purge has removed it, or no machine has written it so.
         case useless
         /// This machine would not store the response for all.
         case notForThisMachine
@@ -48,12 +48,12 @@ final class TierFollower {
     /// Set until the end.
     private var fetch: Fetch?
     private var onEnd: ((End) -> Void)?
-    /// What was read, and the fetch has not taken.
+    /// The pieces that were read, and that the fetch has not taken.
     private var pieces: [TierReader.Piece] = []
     private var hasHead = false
     private var isPaused = false
     private var isRequesting = false
-    /// What came with a hit is no response.
+    /// Whether the entries that came with a hit are no response.
     private var isMalformed = false
     /// Whether the head goes out although no content is there.
     private var isHeadDue = false, willHandOverHead = false
@@ -62,7 +62,7 @@ final class TierFollower {
     private var mayHaveMore = true
     private var timer: Timer?
 
-    /// How long a head waits for content, in nanoseconds: a leader writes what has come after 10 ms.
+    /// How long a head waits for content, in nanoseconds: a leader writes after 10 ms the bytes that have come.
     private static let headPatience: Int64 = 30_000_000
     /// After no reply, in nanoseconds.
     private static let pause: Int64 = 50_000_000
@@ -79,7 +79,7 @@ final class TierFollower {
         stored = nil
     }
 
-    /// Reads what is in the engine.
+    /// Reads the stored response `stored` from the engine.
     init(of session: TierSession, _ question: TierLookUp, reading stored: TierStored) {
         self.session = session
         self.question = question
@@ -138,7 +138,7 @@ final class TierFollower {
         return true
     }
 
-    /// Hands over what was read, and reads more.
+    /// Hands the pieces over to the fetch, and reads more.
     private func goOn() {
         if isMalformed, state == .reading { return end(.useless) }
         if case .refused(let refusal) = reader.state, state == .reading, !hasHead {
@@ -156,7 +156,7 @@ final class TierFollower {
         requestMore()
     }
 
-    /// The head is held back until content is there, or the end: what is missing then, or wrong, harms nobody. A response
+    /// The head is held back until content is there, or the end: a missing or wrong entry harms nobody then. A response
     /// that another machine fetches may have none for long: its head waits for a moment only.
     private var mayHandOver: Bool {
         !pieces.isEmpty && (hasHead || isHeadDue || pieces.count > 1 || !reader.isOpen)
@@ -193,7 +193,7 @@ final class TierFollower {
             guard read(reply) else { return hasHead || stored != nil ? brokeOff() : end(.unanswered) }
             if pieces.count - before >= TierNumbers.entriesAtOnce { mayHaveMore = true }
             if pieces.count == before, !isLed, reader.isOpen { return brokeOff() }
-            // The last entries of a leader that has ended are here: what is missing never comes.
+            // The last entries of a leader that has ended are here: a missing entry never comes.
             if !isLed, pieces.count > before { mayHaveMore = true }
             watchLease()
             goOn()

@@ -60,12 +60,12 @@ struct TierOffer {
     }
 }
 
-/// What a request may do with a head from the engine.
+/// The use that a request may make of a head from the engine.
 enum TierJudgement {
     case good(TierOffer)
     /// It is for requests with other fields: there may be a response for these.
     case otherVariant
-    /// Nobody can use it: it was purged, or is not what a machine writes.
+    /// Nobody can use it: a purge has removed it, or no machine has written it so.
     case useless
 }
 
