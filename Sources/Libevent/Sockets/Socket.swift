@@ -21,11 +21,17 @@ import Glibc
     @exclusivity(unchecked) private var writeWatch: Watch?
     /// See `watchForDeparture`. libevent watches a descriptor either for edges or for levels, not for both.
     @exclusivity(unchecked) private var departureWatch: Watch?
+    /// What encrypts the bytes; `nil` in the clear.
+    @exclusivity(unchecked) private(set) var layer: SecureLayer?
+    /// Whether the loop will call `readOn()`.
+    private var isToReadOn = false
 
     /// Takes over a connected socket, such as one from a `Listener`.
-    public init(adopting descriptor: consuming Descriptor, on loop: EventLoop) {
+    /// - Parameter layer: through which the bytes pass from now on, on the same descriptor.
+    public init(adopting descriptor: consuming Descriptor, through layer: SecureLayer? = nil, on loop: EventLoop) {
         self.loop = loop
         self.descriptor = descriptor.take()
+        unsafe self.layer = layer
         loop.noteOpened()
         super.init()
     }
@@ -57,7 +63,7 @@ import Glibc
         }
     }
 
-    deinit { releaseDescriptor() }
+    deinit { close() }
 
     /// Whether the descriptor was given back.
     public final var isClosed: Bool { descriptor < 0 }
@@ -113,6 +119,7 @@ import Glibc
                 _, _, context in
                 unsafe watcher(context, as: Socket.self)?.becameReadable()
             }
+            noteHeldBytes()
         } catch {
             reportLater(error)
         }
@@ -178,6 +185,28 @@ import Glibc
     private func becameReadable() {
         loop.noteBeginning()
         readable()
+        noteHeldBytes()
+    }
+
+    /// The kernel does not report bytes that the layer holds already: the loop calls `readable()` for them in this
+    /// iteration.
+    @inline(__always)
+    private func noteHeldBytes() {
+        if let layer = unsafe layer { noteBytes(heldBy: layer) }
+    }
+
+    @inline(never)
+    private func noteBytes(heldBy layer: SecureLayer) {
+        guard layer.holdsBytes, isReading, !isToReadOn else { return }
+        isToReadOn = true
+        loop.readOn(self)
+    }
+
+    /// Called by the loop for a socket whose layer held bytes.
+    func readOn() {
+        isToReadOn = false
+        guard isReading, unsafe layer?.holdsBytes == true else { return }
+        becameReadable()
     }
 
     private func becameWritable() {
@@ -203,7 +232,11 @@ import Glibc
 
     /// Closes the socket; bytes already written still go out. May be called again. The peer learns of it at once or, if
     /// very many sockets close together, some iterations of the loop later (`ClosingQueue`).
-    public final func close() { releaseDescriptor() }
+    /// A layer tells the peer first that nothing is missing.
+    public final func close() {
+        if let layer = unsafe layer, !isClosed { layer.endStream() }
+        releaseDescriptor()
+    }
 
     /// Closes the socket with a reset, so that the peer sees that the received message is incomplete. On a Unix socket
     /// this is `close`.
@@ -217,10 +250,17 @@ import Glibc
     /// Sends the end of the stream; reading continues.
     /// - Throws: if the socket is closed, or its connection has ended.
     public final func shutdownWrite() throws(SystemError) {
+        if let layer = unsafe layer, !isClosed { layer.endStream() }
         guard Glibc.shutdown(descriptor, Int32(SHUT_WR)) == 0 else { throw .last(.shutdown) }
     }
 
-    /// Closes this object, but not the connection, which the caller gets for another object.
+    /// From now on the bytes pass through `layer`, which must be on this socket's descriptor.
+    public final func secure(with layer: SecureLayer) { unsafe self.layer = layer }
+
+    /// The number of the open descriptor, for a layer; -1 once closed.
+    public final var descriptorNumber: Int32 { descriptor }
+
+    /// Closes this object, but not the connection, which the caller gets for another object, as it gets the layer.
     /// - Returns: `nil` if the socket is closed.
     public final func handOver() -> Descriptor? {
         guard descriptor >= 0 else { return nil }

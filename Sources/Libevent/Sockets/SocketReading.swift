@@ -29,6 +29,7 @@ extension Socket {
 
     /// Whether no bytes, no end and no error wait to be read. Asks the kernel and consumes nothing.
     public final var isSilent: Bool {
+        if let layer = unsafe layer { return layer.isSilent }
         var byte: UInt8 = 0
         let count = retryingInterrupted { unsafe recv(descriptor, &byte, 1, Int32(MSG_PEEK | MSG_DONTWAIT)) }
         return count < 0 && (errno == EAGAIN || errno == EWOULDBLOCK)
@@ -36,6 +37,7 @@ extension Socket {
 
     private func receive(_ memory: UnsafeMutableRawBufferPointer) -> ReadResult {
         precondition(memory.count > 0, "a read without room would look like the end of the stream")
+        if let layer = unsafe layer { return unsafe layer.receive(memory) }
         // The kernel writes at most `memory.count` bytes.
         guard let start = memory.baseAddress else { return .wouldBlock }
         let count = retryingInterrupted { unsafe coalesced_receive(descriptor, start, memory.count) }
