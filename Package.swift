@@ -76,12 +76,14 @@ let package = Package(
         .target(name: "Redis", dependencies: ["Bytes", "Libevent"], swiftSettings: strict),
         .target(
             name: "Upstream",
-            dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Telemetry"],
+            dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "TLS", "Telemetry"],
             swiftSettings: lending
         ),
         .target(
             name: "Routing",
-            dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Storage", "Telemetry", "Upstream"],
+            dependencies: [
+                "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Storage", "TLS", "Telemetry", "Upstream",
+            ],
             swiftSettings: lending
         ),
         .target(
@@ -89,21 +91,21 @@ let package = Package(
             dependencies: [
                 "Bytes", "Coalescing", "CoalescingPlaces", "HTTPSemantics", "Libevent", "Redis", "Routing",
                 "SharedTier",
-                "Storage", "Telemetry", "Upstream", theirs("Logging", of: "swift-log"),
+                "Storage", "TLS", "Telemetry", "Upstream", theirs("Logging", of: "swift-log"),
             ],
             swiftSettings: lending
         ),
         .target(
             name: "Admin",
             dependencies: [
-                "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Proxy", "Routing", "Storage", "Telemetry",
+                "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Proxy", "Routing", "Storage", "TLS", "Telemetry",
                 "Upstream",
             ],
             swiftSettings: strict),
         .target(
             name: "Configuration",
             dependencies: [
-                "Bytes", "Libevent", "Routing", "Admin", "Storage", "Upstream", "Telemetry", "HTTPSemantics", "YAML",
+                "Bytes", "Libevent", "Routing", "Admin", "Storage", "TLS", "Upstream", "Telemetry", "HTTPSemantics", "YAML",
             ],
             swiftSettings: strict
         ),
@@ -112,7 +114,7 @@ let package = Package(
             name: "coalesced",
             dependencies: [
                 "Bytes", "Coalescing", "CoalescingPlaces", "Console", "Libevent", "Proxy", "Routing", "Admin",
-                "Configuration", "Storage", "Upstream", "Telemetry",
+                "Configuration", "Storage", "TLS", "Upstream", "Telemetry",
                 theirs("ArgumentParser", of: "swift-argument-parser"),
                 theirs("Logging", of: "swift-log"),
             ],

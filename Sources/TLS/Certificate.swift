@@ -1,3 +1,4 @@
+import Bytes
 import COpenSSL
 import Glibc
 
@@ -12,8 +13,8 @@ import Glibc
 
     /// All certificates of a file in PEM form, in its order.
     /// - Throws: if a certificate in it is damaged.
-    static func all(in bytes: [UInt8], of file: String) throws(TLSSettingsError) -> [Certificate] {
-        let memory = try MemoryBIO(bytes)
+    static func all(in file: NamedFile) throws(TLSSettingsError) -> [Certificate] {
+        let memory = try MemoryBIO(file.content)
         var found: [Certificate] = []
         while let next = unsafe PEM_read_bio_X509_AUX(memory.pointer, nil, nil, nil) {
             unsafe found.append(Certificate(adopting: next))
@@ -22,7 +23,7 @@ import Glibc
         guard code == 0 || coalesced_library(code) == ERR_LIB_PEM && coalesced_reason(code) == PEM_R_NO_START_LINE
         else {
             throw TLSSettingsError(
-                file: file, "certificate \(found.count + 1) is damaged: \(OpenSSLErrors.text(code))")
+                file: file.path, "certificate \(found.count + 1) is damaged: \(OpenSSLErrors.text(code))")
         }
         return found
     }

@@ -1,3 +1,4 @@
+public import Bytes
 import COpenSSL
 
 /// What all contexts share.
@@ -42,10 +43,10 @@ import COpenSSL
         let chain = try identity.chain()
         let key = try identity.privateKey(for: chain[0])
         guard unsafe SSL_CTX_use_certificate(pointer, chain[0].pointer) == 1 else {
-            throw TLSSettingsError(file: identity.certificateFile, "OpenSSL refuses it: \(OpenSSLErrors.takeText())")
+            throw TLSSettingsError(file: identity.certificate.path, "OpenSSL refuses it: \(OpenSSLErrors.takeText())")
         }
         guard unsafe SSL_CTX_use_PrivateKey(pointer, key.pointer) == 1 else {
-            throw TLSSettingsError(file: identity.keyFile, "OpenSSL refuses it: \(OpenSSLErrors.takeText())")
+            throw TLSSettingsError(file: identity.key.path, "OpenSSL refuses it: \(OpenSSLErrors.takeText())")
         }
         _ = unsafe coalesced_clear_chain(pointer)
         for certificate in chain.dropFirst() { _ = unsafe coalesced_add_chain(pointer, certificate.pointer) }
@@ -68,9 +69,9 @@ public enum TLSVersion: String, Sendable, Hashable, CaseIterable {
 
     /// The authorities of a file in PEM form.
     /// - Throws: if the file holds none, or a damaged one.
-    public init(file: String, bytes: [UInt8]) throws(TLSSettingsError) {
-        let all = try Certificate.all(in: bytes, of: file)
-        guard !all.isEmpty else { throw TLSSettingsError(file: file, "it holds no certificate in PEM form") }
+    public init(_ file: NamedFile) throws(TLSSettingsError) {
+        let all = try Certificate.all(in: file)
+        guard !all.isEmpty else { throw TLSSettingsError(file: file.path, "it holds no certificate in PEM form") }
         guard let store = unsafe X509_STORE_new() else { throw OpenSSL.shortage }
         for certificate in all { _ = unsafe X509_STORE_add_cert(store, certificate.pointer) }
         OpenSSLErrors.forget()

@@ -1,28 +1,23 @@
+public import Bytes
 import COpenSSL
 
-/// A certificate with its chain and its key, as the bytes of their PEM files.
+/// A certificate with its chain and its key, as PEM files.
 public struct TLSIdentity: Sendable, Hashable {
-    /// The path of the file with the certificate, followed by those that lead to its issuer.
-    public let certificateFile: String
-    /// The path of the file with the key.
-    public let keyFile: String
-    let certificate: [UInt8]
-    let key: [UInt8]
+    /// The certificate, followed by those that lead to its issuer.
+    public var certificate: NamedFile
+    /// The key of the certificate, without a password.
+    public var key: NamedFile
 
-    /// - Parameters:
-    ///   - certificate: the bytes of the file `certificateFile`.
-    ///   - key: the bytes of the file `keyFile`.
-    public init(certificateFile: String, certificate: [UInt8], keyFile: String, key: [UInt8]) {
-        (self.certificateFile, self.certificate) = (certificateFile, certificate)
-        (self.keyFile, self.key) = (keyFile, key)
+    public init(certificate: NamedFile, key: NamedFile) {
+        (self.certificate, self.key) = (certificate, key)
     }
 
     /// The certificate and its chain.
     /// - Throws: if the file holds none.
     func chain() throws(TLSSettingsError) -> [Certificate] {
-        let chain = try Certificate.all(in: certificate, of: certificateFile)
+        let chain = try Certificate.all(in: certificate)
         guard !chain.isEmpty else {
-            throw TLSSettingsError(file: certificateFile, "it holds no certificate in PEM form")
+            throw TLSSettingsError(file: certificate.path, "it holds no certificate in PEM form")
         }
         return chain
     }
@@ -30,10 +25,10 @@ public struct TLSIdentity: Sendable, Hashable {
     /// The key.
     /// - Throws: if the file holds none, or one that needs a password, or one that does not match the certificate.
     func privateKey(for leaf: Certificate) throws(TLSSettingsError) -> PrivateKey {
-        let made = try PrivateKey(key, of: keyFile)
+        let made = try PrivateKey(key)
         guard unsafe X509_check_private_key(leaf.pointer, made.pointer) == 1 else {
             ERR_clear_error()
-            throw TLSSettingsError(file: keyFile, "this key does not belong to the certificate in \(certificateFile)")
+            throw TLSSettingsError(file: key.path, "this key does not belong to the certificate in \(certificate.path)")
         }
         return made
     }
@@ -43,8 +38,8 @@ public struct TLSIdentity: Sendable, Hashable {
 @safe final class PrivateKey {
     let pointer: OpaquePointer
 
-    init(_ bytes: [UInt8], of file: String) throws(TLSSettingsError) {
-        let memory = try MemoryBIO(bytes)
+    init(_ file: NamedFile) throws(TLSSettingsError) {
+        let memory = try MemoryBIO(file.content)
         // The callback gives no password: OpenSSL would otherwise ask on the terminal.
         guard let pointer = unsafe PEM_read_bio_PrivateKey(memory.pointer, nil, { _, _, _, _ in 0 }, nil) else {
             let code = OpenSSLErrors.takeFirst()
@@ -52,7 +47,7 @@ public struct TLSIdentity: Sendable, Hashable {
                 coalesced_library(code) == ERR_LIB_PEM && coalesced_reason(code) == PEM_R_BAD_PASSWORD_READ
                 || coalesced_library(code) == ERR_LIB_CRYPTO
             throw TLSSettingsError(
-                file: file,
+                file: file.path,
                 needsPassword ? "the key is encrypted; store it without a password" : "it holds no private key in PEM form")
         }
         unsafe self.pointer = pointer
@@ -64,21 +59,15 @@ public struct TLSIdentity: Sendable, Hashable {
 /// Bytes as OpenSSL reads them.
 @safe struct MemoryBIO: ~Copyable {
     let pointer: OpaquePointer
-    /// Kept alive and in place for the pointer.
-    private let memory: UnsafeMutableBufferPointer<UInt8>
+    /// Keeps the bytes where the pointer has them: the memory of a slice does not move.
+    private let bytes: ByteSlice
 
-    init(_ bytes: [UInt8]) throws(TLSSettingsError) {
-        let memory = UnsafeMutableBufferPointer<UInt8>.allocate(capacity: bytes.count)
-        _ = unsafe memory.initialize(from: bytes)
-        guard let pointer = unsafe coalesced_memory(memory.baseAddress, bytes.count) else {
-            unsafe memory.deallocate()
-            throw TLSSettingsError(file: "", "memory is short")
-        }
-        unsafe (self.pointer, self.memory) = (pointer, memory)
+    init(_ bytes: ByteSlice) throws(TLSSettingsError) {
+        let made = unsafe bytes.span.withUnsafeBytes { unsafe coalesced_memory($0.baseAddress, $0.count) }
+        guard let made = unsafe made else { throw OpenSSL.shortage }
+        self.bytes = bytes
+        unsafe pointer = made
     }
 
-    deinit {
-        unsafe BIO_free(pointer)
-        unsafe memory.deallocate()
-    }
+    deinit { unsafe BIO_free(pointer) }
 }

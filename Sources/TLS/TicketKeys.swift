@@ -1,4 +1,4 @@
-import Bytes
+public import Bytes
 import COpenSSL
 
 /// The keys that encrypt session tickets (RFC 5077, RFC 8446 §4.6.1). A client that returns with a ticket is spared the
@@ -41,10 +41,11 @@ public final class TicketKeys: Sendable {
 
     /// The keys of a file: up to `mostKeys`, each of `keySize` bytes. The first one encrypts, and all open tickets.
     /// - Throws: if the file has another size.
-    public init(file: String, bytes: [UInt8]) throws(TLSSettingsError) {
+    public init(_ file: NamedFile) throws(TLSSettingsError) {
+        let bytes = unsafe file.content.span.withUnsafeBytes { unsafe Array($0) }
         guard !bytes.isEmpty, bytes.count % Self.keySize == 0, bytes.count <= Self.keySize * Self.mostKeys else {
             throw TLSSettingsError(
-                file: file,
+                file: file.path,
                 "it has \(bytes.count) bytes; ticket keys are one to \(Self.mostKeys) times \(Self.keySize) random bytes, the newest first")
         }
         let keys = stride(from: 0, to: bytes.count, by: Self.keySize).map { Key(bytes[$0..<$0 + Self.keySize]) }

@@ -1,4 +1,4 @@
-import Glibc
+import CLibevent
 
 /// What encrypts and decrypts the bytes of one socket; the target `TLS` has the subclass. The layer makes the system
 /// calls, on the socket's descriptor.
