@@ -44,12 +44,22 @@ public import Libevent
     /// Takes over `ssl`, whose role is set.
     /// - Returns: `nil` if memory is short; `ssl` is freed.
     init?(
-        adopting ssl: OpaquePointer, _ method: OpaquePointer, onDescriptor descriptor: Int32, of owner: AnyObject,
-        sessions: SessionSlot? = nil
+        adopting ssl: OpaquePointer, _ method: OpaquePointer, onDescriptor descriptor: Int32,
+        early: ByteBuffer? = nil, of owner: AnyObject, sessions: SessionSlot? = nil
     ) {
         guard let wire = unsafe coalesced_wire_new(ssl, method, descriptor) else {
             unsafe SSL_free(ssl)
             return nil
+        }
+        if let early {
+            let isKept = unsafe early.span.withUnsafeBytes {
+                unsafe coalesced_wire_put_back(wire, $0.baseAddress, $0.count)
+            }
+            guard isKept == 1 else {
+                unsafe SSL_free(ssl)
+                unsafe coalesced_wire_free(wire)
+                return nil
+            }
         }
         unsafe (self.ssl, self.wire) = (ssl, wire)
         self.owner = owner
@@ -93,7 +103,8 @@ public import Libevent
         if writeError != 0 { return TLSFailure(.cut, SystemError(.send, code: writeError).message) }
         if unsafe wire.pointee.has_ended != 0 { return TLSFailure(.cut, "the connection ended in the handshake") }
         guard coalesced_library(code) == ERR_LIB_SSL else {
-            return TLSFailure(coalesced_reason(code) == ERR_R_MALLOC_FAILURE ? .shortage : .protocolError, OpenSSLErrors.text(code))
+            return TLSFailure(
+                coalesced_reason(code) == ERR_R_MALLOC_FAILURE ? .shortage : .protocolError, OpenSSLErrors.text(code))
         }
         let reason = coalesced_reason(code)
         if reason == SSL_R_CERTIFICATE_VERIFY_FAILED {
