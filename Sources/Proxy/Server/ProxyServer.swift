@@ -66,7 +66,7 @@ package final class ProxyServer {
         listening.backlog = Int32(clamping: settings.backlog)
         listening.pathMode = settings.socketMode
         self.listening = listening
-        shared = SharedState(storage, log: log)
+        shared = SharedState(storage, log: log, control: control.handle)
         loopSettings = LoopSettings(settings, upstreams: upstreams)
         let origins = loopSettings.origins
         shared.changeOrigins { origins }
