@@ -40,6 +40,9 @@ public import Libevent
     private let owner: AnyObject
     /// Where the sessions are kept that the server gives; at the origin's side only.
     let sessions: SessionSlot?
+    /// Why `receive` failed, in words; `nil` before. An alert of the peer may come after the handshake, as for a
+    /// certificate of ours that it refuses (RFC 8446 §4.4.2.4).
+    public private(set) var failure: TLSFailure?
 
     /// Takes over `ssl`, whose role is set.
     /// - Returns: `nil` if memory is short; `ssl` is freed.
@@ -153,7 +156,7 @@ public import Libevent
                 return .bytes(received)
             }
             if error == SSL_ERROR_ZERO_RETURN { return .endOfStream }
-            OpenSSLErrors.forget()
+            failure = failure(result)
             state = .failed
             return .failed(broken)
         }
@@ -180,7 +183,8 @@ public import Libevent
             ERR_clear_error()
             guard unsafe SSL_write_ex(ssl, part.baseAddress, count, &written) == 1, written == count else {
                 OpenSSLErrors.forget()
-                state = .failed
+                // What the peer sent before it closed can still be read.
+                state = unsafe wire.pointee.write_error != 0 ? .ended : .failed
                 // What was sent before is told first; the next call fails.
                 return sent > 0 ? .wrote(sent) : .failed(broken)
             }
