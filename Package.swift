@@ -164,6 +164,9 @@ let package = Package(
             name: "LibeventTests", dependencies: ["Libevent", "Bytes", "LoopTesting", "NameServing", "Repeatable"],
             swiftSettings: strict),
         .testTarget(
+            name: "TLSTests", dependencies: ["TLS", "Bytes", "CertificateMaking", "Libevent", "LoopTesting"],
+            swiftSettings: strict),
+        .testTarget(
             name: "StorageTests", dependencies: ["Storage", "HTTPSemantics", "Bytes", "Repeatable"],
             swiftSettings: strict),
         .testTarget(
