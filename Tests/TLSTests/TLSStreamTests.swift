@@ -8,7 +8,9 @@ import Testing
 @Suite(.timeLimit(.minutes(10)))
 struct TLSStreamTests {
     /// Text in which each place differs from its neighbours.
-    private static func text(_ count: Int) -> [UInt8] { (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) } }
+    private static func text(_ count: Int) -> [UInt8] {
+        (0..<count).map { UInt8(truncatingIfNeeded: $0 &* 31 ^ $0 >> 8) }
+    }
 
     /// Sends `bytes` from the server in pieces of all sizes, as the kernel takes them, and gives what the client read.
     private func received(_ bytes: [UInt8], isNarrow: Bool, leastRead: Int = 4096) throws -> [UInt8] {
