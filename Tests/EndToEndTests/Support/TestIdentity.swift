@@ -26,5 +26,5 @@ enum TestIdentity {
 }
 
 extension NamedFile {
-    var text: String { content.span.withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) } }
+    var text: String { unsafe content.span.withUnsafeBytes { unsafe String(decoding: $0, as: UTF8.self) } }
 }

@@ -24,23 +24,28 @@ import Testing
     @Test func `a client gets the certificate of the name that it asks for`() throws {
         try SecureSite.run(identities: Self.sites) { site in
             for name in ["a.test", "www.a.test", "A.TEST"] {
-                #expect(try names(site, name).contains("DNS:a.test, DNS:www.a.test"))
+                let names = try names(site, name)
+                #expect(names.contains("DNS:a.test, DNS:www.a.test"))
             }
-            #expect(try names(site, "x.b.test").contains("DNS:*.b.test"))
-            #expect(try names(site, "c.test").contains("DNS:c.test"))
+            let (second, third) = try (names(site, "x.b.test"), names(site, "c.test"))
+            #expect(second.contains("DNS:*.b.test") && third.contains("DNS:c.test"))
         }
     }
 
     @Test func `a wildcard is for one label`() throws {
         try SecureSite.run(identities: Self.sites) { site in
-            for name in ["x.y.b.test", "b.test"] { #expect(try names(site, name).contains("DNS:a.test")) }
+            for name in ["x.y.b.test", "b.test"] {
+                let names = try names(site, name)
+                #expect(names.contains("DNS:a.test"))
+            }
         }
     }
 
     @Test func `a client without a name, or with an unknown one, gets the first certificate`() throws {
         try SecureSite.run(identities: Self.sites) { site in
             for name in [nil, "unknown.test", "127.0.0.1"] as [String?] {
-                #expect(try names(site, name).contains("DNS:a.test"))
+                let names = try names(site, name)
+                #expect(names.contains("DNS:a.test"))
             }
         }
     }
@@ -64,10 +69,12 @@ import Testing
                 return run.output.split(separator: "\n").first { $0.hasPrefix("Peer signature type") }.map(String.init)
                     ?? run.everything
             }
-            #expect(try key("ECDSA+SHA256").hasSuffix("ECDSA"))
-            #expect(try key("RSA-PSS+SHA256").hasSuffix("RSA-PSS"))
-            // Both: the cheaper one.
-            #expect(try key("RSA-PSS+SHA256:ECDSA+SHA256").hasSuffix("ECDSA"))
+            // Of those who understand both, the cheaper one.
+            let offers = ["ECDSA+SHA256", "RSA-PSS+SHA256", "RSA-PSS+SHA256:ECDSA+SHA256"]
+            for (offer, chosen) in zip(offers, ["ECDSA", "RSA-PSS", "ECDSA"]) {
+                let key = try key(offer)
+                #expect(key.hasSuffix(chosen), "\(offer): \(key)")
+            }
         }
     }
 

@@ -1,3 +1,4 @@
+import CertificateMaking
 import Testing
 
 /// Programs of others, with no setting but the authority that they are to trust.

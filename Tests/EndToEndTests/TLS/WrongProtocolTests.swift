@@ -32,7 +32,8 @@ import Testing
             client.secure()
             #expect(throws: (any Error).self) {
                 try client.send(site.plain.request("GET", "/x"))
-                try client.answer()
+                let answer = try client.answer()
+                if !answer.isClean { throw Late(what: "an answer", place: #function) }
             }
             let curl = try Command.run(["curl", "-sS", "--max-time", "10", "https://\(site.plain.host)/x"])
             #expect(curl.exit != .code(0))
