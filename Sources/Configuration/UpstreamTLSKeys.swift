@@ -39,6 +39,8 @@ enum UpstreamTLSKeys {
     static func advise(on upstream: UpstreamSettings, _ node: Node, _ reader: inout Reader) {
         guard let group = node["tls"], case .mapping(let mapping) = group else { return }
         guard upstream.servers.contains(where: \.isSecure) else {
+            // The shipped file has all defaults.
+            if upstream.tls == UpstreamTLSSettings() { return }
             return reader.warn(
                 group.position,
                 "`tls` has no effect, since no server of `\(upstream.name)` has `https://`; give it one, or remove `tls`"

@@ -78,7 +78,7 @@ import Upstream
         ),
         ("{verify: maybe}", 56, "`verify: maybe`: not understood; give `on` or `off`"),
         (
-            "{verify: off, client-certificate: {certificate: /a.pem, key: /b.key}}", 109,
+            "{verify: off, client-certificate: {certificate: /a.pem, key: /b.key}}", 108,
             "`key: /b.key`: this key does not belong to the certificate in /a.pem"
         ),
         (
@@ -95,7 +95,7 @@ import Upstream
 
     @Test(arguments: [
         (
-            "http://a", "{verify: on}",
+            "http://a", "{server-name: b}",
             ["`tls` has no effect, since no server of `u` has `https://`; give it one, or remove `tls`"]
         ),
         (
