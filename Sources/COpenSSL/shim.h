@@ -34,6 +34,9 @@ struct coalesced_wire {
     // Bytes of `rest` from `rest_start` up to `rest_end` wait for the kernel.
     unsigned char *_Nullable rest;
     size_t rest_start, rest_end, rest_capacity;
+    // Bytes that were read from the socket before it had a wire, from `early_start` up to `early_end`.
+    unsigned char *_Nullable early;
+    size_t early_start, early_end;
 };
 
 // More bytes wait only if a peer has many records sent to it, such as answers to key updates, and reads none.
@@ -103,6 +106,13 @@ static inline int coalesced_bio_read(BIO *bio, char *bytes, int count) {
     struct coalesced_wire *wire = BIO_get_data(bio);
     BIO_clear_retry_flags(bio);
     ssize_t received;
+    if (wire->early_start < wire->early_end) {
+        size_t left = wire->early_end - wire->early_start;
+        if (left > (size_t)count) left = (size_t)count;
+        memcpy(bytes, wire->early + wire->early_start, left);
+        wire->early_start += left;
+        return (int)left;
+    }
     do { received = syscall(SYS_recvfrom, wire->descriptor, bytes, count, 0, NULL, NULL); } while (received < 0 && errno == EINTR);
     if (received == 0) wire->has_ended = 1;
     if (received < 0) {
@@ -147,7 +157,18 @@ static inline struct coalesced_wire *_Nullable coalesced_wire_new(SSL *_Nonnull 
     return wire;
 }
 
+// The next reads give these bytes first. Gives 0 if memory is short.
+static inline int coalesced_wire_put_back(struct coalesced_wire *_Nonnull wire, const void *_Nullable bytes, size_t count) {
+    if (count == 0) return 1;
+    wire->early = malloc(count);
+    if (wire->early == NULL) return 0;
+    memcpy(wire->early, bytes, count);
+    wire->early_end = count;
+    return 1;
+}
+
 static inline void coalesced_wire_free(struct coalesced_wire *_Nonnull wire) {
+    free(wire->early);
     free(wire->rest);
     free(wire);
 }

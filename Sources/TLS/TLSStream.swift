@@ -16,7 +16,7 @@ public import Libevent
     private enum State { case shaking, open, ended, failed }
 
     /// What has come of a handshake so far.
-    public enum Progress: Equatable {
+    public enum Progress: Equatable, Sendable {
         /// Bytes of the peer are awaited.
         case needsBytes
         /// The peer takes no bytes at present: go on when the socket is writable.
@@ -40,16 +40,29 @@ public import Libevent
     private let owner: AnyObject
     /// Where the sessions are kept that the server gives; at the origin's side only.
     let sessions: SessionSlot?
+    /// Why `receive` failed, in words; `nil` before. An alert of the peer may come after the handshake, as for a
+    /// certificate of ours that it refuses (RFC 8446 §4.4.2.4).
+    public private(set) var failure: TLSFailure?
 
     /// Takes over `ssl`, whose role is set.
     /// - Returns: `nil` if memory is short; `ssl` is freed.
     init?(
-        adopting ssl: OpaquePointer, _ method: OpaquePointer, onDescriptor descriptor: Int32, of owner: AnyObject,
-        sessions: SessionSlot? = nil
+        adopting ssl: OpaquePointer, _ method: OpaquePointer, onDescriptor descriptor: Int32,
+        early: ByteBuffer? = nil, of owner: AnyObject, sessions: SessionSlot? = nil
     ) {
         guard let wire = unsafe coalesced_wire_new(ssl, method, descriptor) else {
             unsafe SSL_free(ssl)
             return nil
+        }
+        if let early {
+            let isKept = unsafe early.span.withUnsafeBytes {
+                unsafe coalesced_wire_put_back(wire, $0.baseAddress, $0.count)
+            }
+            guard isKept == 1 else {
+                unsafe SSL_free(ssl)
+                unsafe coalesced_wire_free(wire)
+                return nil
+            }
         }
         unsafe (self.ssl, self.wire) = (ssl, wire)
         self.owner = owner
@@ -68,7 +81,7 @@ public import Libevent
     public func advance() -> Progress {
         guard state == .shaking else { return state == .open ? .done : .failed(TLSFailure(.cut, "it has ended")) }
         guard unsafe coalesced_wire_flush(wire) == 1 || wire.pointee.write_error == 0 else { return fail(-1) }
-        ERR_clear_error()
+        OpenSSLErrors.forgetFormer()
         let result = unsafe SSL_do_handshake(ssl)
         if result == 1 {
             state = .open
@@ -93,7 +106,8 @@ public import Libevent
         if writeError != 0 { return TLSFailure(.cut, SystemError(.send, code: writeError).message) }
         if unsafe wire.pointee.has_ended != 0 { return TLSFailure(.cut, "the connection ended in the handshake") }
         guard coalesced_library(code) == ERR_LIB_SSL else {
-            return TLSFailure(coalesced_reason(code) == ERR_R_MALLOC_FAILURE ? .shortage : .protocolError, OpenSSLErrors.text(code))
+            return TLSFailure(
+                coalesced_reason(code) == ERR_R_MALLOC_FAILURE ? .shortage : .protocolError, OpenSSLErrors.text(code))
         }
         let reason = coalesced_reason(code)
         if reason == SSL_R_CERTIFICATE_VERIFY_FAILED {
@@ -122,7 +136,7 @@ public import Libevent
         mayHoldBytes = false
         while true {
             var count = 0
-            ERR_clear_error()
+            OpenSSLErrors.forgetFormer()
             let result = unsafe SSL_read_ex(ssl, start + received, memory.count - received, &count)
             received += count
             if result == 1 {
@@ -142,7 +156,7 @@ public import Libevent
                 return .bytes(received)
             }
             if error == SSL_ERROR_ZERO_RETURN { return .endOfStream }
-            OpenSSLErrors.forget()
+            failure = failure(result)
             state = .failed
             return .failed(broken)
         }
@@ -166,10 +180,11 @@ public import Libevent
             let count = min(bytes.count - sent, Self.mostOfRecord)
             let part = unsafe UnsafeRawBufferPointer(rebasing: bytes[sent..<sent + count])
             var written = 0
-            ERR_clear_error()
+            OpenSSLErrors.forgetFormer()
             guard unsafe SSL_write_ex(ssl, part.baseAddress, count, &written) == 1, written == count else {
                 OpenSSLErrors.forget()
-                state = .failed
+                // What the peer sent before it closed can still be read.
+                state = unsafe wire.pointee.write_error != 0 ? .ended : .failed
                 // What was sent before is told first; the next call fails.
                 return sent > 0 ? .wrote(sent) : .failed(broken)
             }
@@ -208,7 +223,7 @@ public import Libevent
         guard state == .open else { return false }
         // Session tickets and key updates are no bytes of the stream, so OpenSSL must look.
         var (byte, count): (UInt8, Int) = (0, 0)
-        ERR_clear_error()
+        OpenSSLErrors.forgetFormer()
         let result = unsafe SSL_peek_ex(ssl, &byte, 1, &count)
         if result == 1 { mayHoldBytes = true }
         let isSilent = unsafe result == 0 && SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ
@@ -252,6 +267,13 @@ public import Libevent
 }
 
 extension OpenSSLErrors {
-    /// Empties the queue, so that the next call's error is its own.
+    /// Empties the queue.
     static func forget() { ERR_clear_error() }
+
+    /// Empties the queue, if it has anything, so that the next call's error is its own. To empty it in any case takes
+    /// 400 instructions.
+    @inline(__always)
+    static func forgetFormer() {
+        if ERR_peek_error() != 0 { ERR_clear_error() }
+    }
 }

@@ -76,7 +76,9 @@ extension HTTP1Connection {
         if let group = clients.latestGroup.group, !isBound, let latest = group.latest,
             latest.isBeginning(of: buffer.span),
             context.variations.isEmpty,
-            latest.isForSameURL(isFromTrustedProxy: isTrustedProxy && context.loopSettings.trustsProxies)
+            latest.isForSameURL(
+                isFromTrustedProxy: isTrustedProxy && context.loopSettings.trustsProxies, isSecure: isSecure),
+            security?.asksForCertificates != true
         {
             input.parser.use { $0.reset() }
             keepsAlive = mayPersist(behind: latest.head)
@@ -129,9 +131,11 @@ extension HTTP1Connection {
         buffer.consume(head.length)
         beginServing()
         if PurgeMethod.isMethod(of: head, fields.view) { return purge(head, fields) }
+        if answerChallenge(head, fields) { return }
         do throws(SyntheticResponse) {
             let request = try context.admit(
-                head, fields, on: route, from: peer, isFromTrustedProxy: isTrustedProxy, isBound: isBound)
+                head, fields, on: route, from: peer, isFromTrustedProxy: isTrustedProxy, over: security,
+                isBound: isBound)
             if request.hasContent { content = ContentReader(head, limit: context.settings.clients.maxBodySize) }
             answer(request)
         } catch {
@@ -209,6 +213,6 @@ extension HTTP1Connection {
     ) -> RequestID {
         context.applyRules(
             toOwnHeadIn: buffer, status: answer.status, answer.verdict, on: answer.route, to: head, fields,
-            peer: peerText, isFromTrustedProxy: isTrustedProxy, madeID: answer.madeID)
+            peer: peerText, isFromTrustedProxy: isTrustedProxy, isSecure: isSecure, madeID: answer.madeID)
     }
 }

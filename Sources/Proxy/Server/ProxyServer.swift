@@ -4,6 +4,7 @@ package import Libevent
 package import Logging
 package import Routing
 package import Storage
+import TLS
 package import Telemetry
 package import Upstream
 
@@ -29,6 +30,7 @@ package final class ProxyServer {
     let control: EventLoop
     /// What `reload` replaces.
     private(set) var loopSettings: LoopSettings
+    private var certificates = Certificates()
     private(set) var formerOrigins = FormerOrigins()
     private let checks: OriginChecks
     let purges: Purges
@@ -64,7 +66,7 @@ package final class ProxyServer {
         listening.backlog = Int32(clamping: settings.backlog)
         listening.pathMode = settings.socketMode
         self.listening = listening
-        shared = SharedState(storage, log: log)
+        shared = SharedState(storage, log: log, control: control.handle)
         loopSettings = LoopSettings(settings, upstreams: upstreams)
         let origins = loopSettings.origins
         shared.changeOrigins { origins }
@@ -103,6 +105,7 @@ package final class ProxyServer {
                 throw .listen(error)
             }
             addresses = targets.map(\.address)
+            certificates = try changedCertificates(settings, workers: count)
             try openAccessLog(workers: count)
         } catch {
             stop()
@@ -110,12 +113,13 @@ package final class ProxyServer {
         }
         workers.start(
             count,
-            make: { [shared, loopSettings, accessLog] index, loop, metrics in
+            make: { [shared, loopSettings, accessLog, servers = certificates.servers] index, loop, metrics in
                 Worker(
                     index: index,
                     LoopContext(
                         ofWorker: index, on: loop, shared: shared, settings: loopSettings, metrics: metrics,
-                        feed: accessLog?.feed(ofWorker: index, on: loop)))
+                        feed: accessLog?.feed(ofWorker: index, on: loop)),
+                    servers.isEmpty ? nil : servers[index])
             }
         ) { [unowned self] error in
             guard state == .starting else { return }
@@ -165,12 +169,17 @@ package final class ProxyServer {
     ) {
         guard state == .running else { return completion(nil) }
         let opened: [ListenTarget]
+        let certificates: Certificates
         do throws(StartError) {
+            certificates = try changedCertificates(new, workers: workers.count)
             opened = try openTargets(of: new)
         } catch {
             return completion(error)
         }
         let added = opened.filter { target in !targets.contains { $0.isSame(as: target) } }
+        workers.post { [special = new.specialListeners, servers = certificates.servers] worker in
+            worker.clients.expect(at: special, servers.isEmpty ? nil : servers[worker.index])
+        }
         workers.listen(at: added) { [unowned self] error in
             if let error { return completion(.listen(error)) }
             guard state == .running else { return completion(nil) }
@@ -179,11 +188,20 @@ package final class ProxyServer {
             targets = opened
             addresses = opened.map(\.address)
             use(new, upstreams)
-            workers.gather({ [loopSettings] worker, answer in
-                worker.apply(loopSettings)
+            self.certificates = certificates
+            workers.gather({ [loopSettings, servers = certificates.servers] worker, answer in
+                worker.apply(loopSettings, servers.isEmpty ? nil : servers[worker.index])
                 worker.clients.stopListening(at: removed)
                 answer(())
             }) { (_: [Void]) in completion(nil) }
+        }
+    }
+
+    private func changedCertificates(_ new: ProxySettings, workers count: Int) throws(StartError) -> Certificates {
+        do throws(TLSSettingsError) {
+            return try certificates.changed(to: new, workers: count)
+        } catch {
+            throw .tls(error)
         }
     }
 

@@ -1,0 +1,37 @@
+import Routing
+import TLS
+
+/// The certificates of the TLS listeners under the present settings, in one `TLSServer` for each worker.
+///
+/// Owned by the server, confined to the control loop.
+struct Certificates {
+    private var settings = TLSSettings()
+    private var keys = TicketKeys()
+    /// Empty without a TLS listener.
+    private(set) var servers: [TLSServer] = []
+
+    /// The certificates under other settings. Settings that are the same keep their sessions.
+    /// - Throws: if a file is damaged; nothing has changed then.
+    func changed(to new: ProxySettings, workers count: Int) throws(TLSSettingsError) -> Certificates {
+        if new.secureListeners.isEmpty { return Certificates() }
+        if new.tls == settings, servers.count == count { return self }
+        var changed = Certificates()
+        changed.settings = new.tls
+        changed.keys = keys
+        if new.tls.ticketKeys != settings.ticketKeys {
+            if let file = new.tls.ticketKeys {
+                changed.keys = try TicketKeys(file)
+            } else {
+                changed.keys = TicketKeys()
+            }
+        }
+        var made = TLSServerSettings()
+        made.identities = new.tls.identities
+        made.minimumVersion = new.tls.minimumVersion
+        made.refusesUnknownNames = new.tls.refusesUnknownNames
+        made.ticketKeys = changed.keys
+        if let file = new.tls.clientAuthorities { made.clientAuthorities = try TLSAuthorities(file) }
+        for _ in 0..<count { changed.servers.append(try TLSServer(made)) }
+        return changed
+    }
+}
