@@ -105,7 +105,8 @@ let package = Package(
         .target(
             name: "Configuration",
             dependencies: [
-                "Bytes", "Libevent", "Routing", "Admin", "Storage", "TLS", "Upstream", "Telemetry", "HTTPSemantics", "YAML",
+                "Bytes", "Libevent", "Routing", "Admin", "Storage", "TLS", "Upstream", "Telemetry", "HTTPSemantics",
+                "YAML",
             ],
             swiftSettings: strict
         ),
@@ -173,7 +174,7 @@ let package = Package(
         .testTarget(
             name: "ConfigurationTests",
             dependencies: [
-                "Configuration", "Bytes", "HTTPSemantics", "Libevent", "Routing", "Admin", "Storage", "Upstream",
+                "Configuration", "Bytes", "HTTPSemantics", "Libevent", "Routing", "Admin", "Storage", "TLS", "Upstream",
                 "Telemetry",
             ], swiftSettings: strict),
         .testTarget(

@@ -249,4 +249,45 @@ static inline int coalesced_add_subject(STACK_OF(X509_NAME) *_Nonnull subjects, 
     return copy != NULL && sk_X509_NAME_push(subjects, copy) > 0;
 }
 
+// Writes a certificate that has signed itself, and its key (ECDSA, P-256), in PEM form. `alternatives` as in x509v3_config(5),
+// such as `DNS:localhost,IP:127.0.0.1`. Gives 0 after an error.
+static inline int coalesced_self_signed(const char *_Nonnull name, const char *_Nonnull alternatives, long days,
+                                        BIO *_Nonnull certificate, BIO *_Nonnull key_out) {
+    static const struct { int kind; const char *value; } fixed[] = {
+        {NID_basic_constraints, "critical,CA:FALSE"},
+        {NID_key_usage, "critical,digitalSignature"},
+        {NID_ext_key_usage, "serverAuth,clientAuth"},
+    };
+    int done = 0;
+    EVP_PKEY *key = EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256");
+    X509 *made = X509_new();
+    X509V3_CTX context;
+    uint64_t serial;
+    if (key == NULL || made == NULL || RAND_bytes((unsigned char *)&serial, sizeof serial) != 1) goto end;
+    // A serial number is positive, and every program can read one of 63 bits.
+    if (!X509_set_version(made, X509_VERSION_3) || !ASN1_INTEGER_set_uint64(X509_get_serialNumber(made), serial >> 1 | 1)) goto end;
+    // Clocks of machines differ a little.
+    if (X509_gmtime_adj(X509_getm_notBefore(made), -3600) == NULL) goto end;
+    if (X509_time_adj_ex(X509_getm_notAfter(made), (int)days, 0, NULL) == NULL) goto end;
+    X509_NAME *subject = X509_get_subject_name(made);
+    if (!X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, (const unsigned char *)name, -1, -1, 0)) goto end;
+    if (!X509_set_issuer_name(made, subject) || !X509_set_pubkey(made, key)) goto end;
+    X509V3_set_ctx(&context, made, made, NULL, NULL, 0);
+    for (size_t index = 0; index <= sizeof fixed / sizeof *fixed; index++) {
+        int isFixed = index < sizeof fixed / sizeof *fixed;
+        X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, &context, isFixed ? fixed[index].kind : NID_subject_alt_name,
+                                                        isFixed ? fixed[index].value : alternatives);
+        if (extension == NULL) goto end;
+        int added = X509_add_ext(made, extension, -1);
+        X509_EXTENSION_free(extension);
+        if (!added) goto end;
+    }
+    if (X509_sign(made, key, EVP_sha256()) == 0) goto end;
+    done = PEM_write_bio_X509(certificate, made) && PEM_write_bio_PrivateKey(key_out, key, NULL, NULL, 0, NULL, NULL);
+end:
+    X509_free(made);
+    EVP_PKEY_free(key);
+    return done;
+}
+
 #endif

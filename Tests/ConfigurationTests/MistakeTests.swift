@@ -232,10 +232,8 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     }
 
     @Test(arguments: [
-        (
-            "https://a.example",
-            "TLS to upstreams is not supported; use `http://`, through a tunnel if the network is not trusted"
-        ),
+        ("https://a.example:0", "not understood; give \(server)"),
+        ("https://unix:/run/a.sock", "write a Unix socket without `https://`: `unix:/path`"),
         ("a.example:80", "not understood; give \(server)"),
         ("http://", "not understood; give \(server)"),
         ("http://256.1.1.1", "not understood; give \(server)"),
