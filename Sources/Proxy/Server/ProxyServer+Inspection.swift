@@ -19,6 +19,8 @@ extension ProxyServer {
             upstreams: loopSettings.origins.map {
                 ($0.settings.name, formerOrigins.snapshot(with: $0), $0.settings.maxConcurrentFetches)
             },
+            tls: certificates.servers.isEmpty
+                ? nil : TLSSnapshot(addresses: secureAddresses, certificates: certificates.reports),
             tier: tier.map { TierSnapshot(of: $0.purges.engines, shared.tier, at: control.now) },
             accessLog: accessLog?.status.families() ?? [])
     }

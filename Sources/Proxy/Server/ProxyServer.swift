@@ -30,7 +30,7 @@ package final class ProxyServer {
     let control: EventLoop
     /// What `reload` replaces.
     private(set) var loopSettings: LoopSettings
-    private var certificates = Certificates()
+    private(set) var certificates = Certificates()
     private(set) var formerOrigins = FormerOrigins()
     private let checks: OriginChecks
     let purges: Purges
@@ -46,6 +46,8 @@ package final class ProxyServer {
     private var targets: [ListenTarget] = []
     /// The addresses of `targets`, also after the workers have stopped accepting.
     private(set) var addresses: [SocketAddress] = []
+    /// Those of `addresses` at which clients speak TLS.
+    private(set) var secureAddresses: [SocketAddress] = []
     private(set) var accessLog: AccessLog?
     private var state = State.new
 
@@ -104,7 +106,7 @@ package final class ProxyServer {
             } catch {
                 throw .listen(error)
             }
-            addresses = targets.map(\.address)
+            noteAddresses(settings)
             certificates = try changedCertificates(settings, workers: count)
             try openAccessLog(workers: count)
         } catch {
@@ -186,7 +188,7 @@ package final class ProxyServer {
             // Not the sockets themselves: the last owner of a socket must be the worker that accepts what waits there.
             let removed = targets.filter { target in !opened.contains { $0.isSame(as: target) } }.map(\.address)
             targets = opened
-            addresses = opened.map(\.address)
+            noteAddresses(new)
             use(new, upstreams)
             self.certificates = certificates
             workers.gather({ [loopSettings, servers = certificates.servers] worker, answer in
@@ -195,6 +197,11 @@ package final class ProxyServer {
                 answer(())
             }) { (_: [Void]) in completion(nil) }
         }
+    }
+
+    private func noteAddresses(_ settings: ProxySettings) {
+        addresses = targets.map(\.address)
+        secureAddresses = targets.filter { settings.secureListeners[$0.configured] != nil }.map(\.address)
     }
 
     private func changedCertificates(_ new: ProxySettings, workers count: Int) throws(StartError) -> Certificates {
