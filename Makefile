@@ -85,6 +85,7 @@ install:
 	for example in config/coalesced.yaml config/examples/*; do \
 	  install -D -m 0644 "$$example" "$(EXAMPLES)/$${example##*/}" || exit; \
 	done
+	install -D -m 0755 config/deploy-hook "$(SHARE)/coalesced/deploy-hook"
 	for completion in "bash:$(BASH_COMPLETION)" "zsh:$(ZSH_COMPLETION)" "fish:$(FISH_COMPLETION)"; do \
 	  script=$$("$(PROGRAM)" --generate-completion-script "$${completion%%:*}") || continue; \
 	  install -D -m 0644 /dev/null "$${completion#*:}" && printf '%s\n' "$$script" | sed '1{/^#!/d}' >"$${completion#*:}"; \
@@ -98,7 +99,7 @@ uninstall:
 	rm -f "$(BINARY)" "$(UNITS)/coalesced.service" "$(UNITS)/coalesced.socket"
 	rm -f "$(SHARE)/man/man8/coalesced.8" "$(SHARE)/man/man5/coalesced.yaml.5"
 	rm -f "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
-	rm -rf "$(EXAMPLES)"
+	rm -rf "$(EXAMPLES)" "$(SHARE)/coalesced"
 
 # Made in a copy, where dpkg-buildpackage leaves its files. debian/rules compiles nothing there: the program is built.
 deb: build
@@ -119,9 +120,9 @@ tarball: build
 dependencies:
 	@command -v $(SWIFT) >/dev/null || { \
 	  echo "Swift 6.3 or later is needed: see https://www.swift.org/install" >&2; exit 1; }
-	@if ! pkg-config --exists 'libevent_core >= 2.1.12' 'libcares >= 1.18.1' yaml-0.1 2>/dev/null; then \
+	@if ! pkg-config --exists 'libevent_core >= 2.1.12' 'libcares >= 1.18.1' yaml-0.1 'openssl >= 3.0' 2>/dev/null; then \
 	  command -v apt-get >/dev/null || { \
-	    echo "libevent 2.1.12, c-ares 1.18.1 and libyaml 0.2, or later, with their headers, and pkg-config are needed; install them and try again" >&2; exit 1; }; \
+	    echo "libevent 2.1.12, c-ares 1.18.1, libyaml 0.2 and OpenSSL 3.0, or later, with their headers, and pkg-config are needed; install them and try again" >&2; exit 1; }; \
 	  if [ "$$(id -u)" -eq 0 ]; then sudo=; else sudo=sudo; fi; \
 	  echo "installing $(PACKAGES)"; \
 	  $$sudo apt-get update; $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES); \

@@ -1,4 +1,5 @@
 import Configuration
+import Routing
 import TLS
 import Testing
 

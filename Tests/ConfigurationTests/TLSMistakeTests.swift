@@ -1,5 +1,6 @@
 import Bytes
 import Configuration
+import Routing
 import TLS
 import Testing
 
