@@ -22,6 +22,7 @@ PACKAGES = libevent-dev libc-ares-dev libyaml-dev libssl-dev pkg-config
 # The servers and clients of the tests, each as PROGRAM:PACKAGE or PATH:PACKAGE.
 TEST_PACKAGES = gunicorn:gunicorn uvicorn:uvicorn django-admin:python3-django node:nodejs puma:puma nginx:nginx-light \
                 php:php-cli /usr/share/wordpress:wordpress mariadbd:mariadb-server redis-server:redis-server \
+                openssl:openssl curl:curl pebble:pebble lego:lego certbot:certbot \
                 /usr/lib/python3/dist-packages/requests:python3-requests
 DESTDIR ?=
 prefix ?= /usr

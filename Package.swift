@@ -137,6 +137,10 @@ let package = Package(
         .target(
             name: "RouteTesting", dependencies: ["Bytes", "HTTPSemantics", "Routing", "Upstream"],
             path: "Tests/RouteTesting", swiftSettings: strict),
+        // Certificates for tests.
+        .target(
+            name: "CertificateMaking", dependencies: ["Bytes", "COpenSSL", "TLS"], path: "Tests/CertificateMaking",
+            swiftSettings: strict),
         // A name server for tests.
         .target(name: "NameServing", dependencies: ["Libevent"], path: "Tests/NameServing", swiftSettings: strict),
         .testTarget(name: "BytesTests", dependencies: ["Bytes", "Repeatable"], swiftSettings: strict),
@@ -160,6 +164,9 @@ let package = Package(
             name: "LibeventTests", dependencies: ["Libevent", "Bytes", "LoopTesting", "NameServing", "Repeatable"],
             swiftSettings: strict),
         .testTarget(
+            name: "TLSTests", dependencies: ["TLS", "Bytes", "CertificateMaking", "Libevent", "LoopTesting"],
+            swiftSettings: strict),
+        .testTarget(
             name: "StorageTests", dependencies: ["Storage", "HTTPSemantics", "Bytes", "Repeatable"],
             swiftSettings: strict),
         .testTarget(
@@ -180,8 +187,8 @@ let package = Package(
         .testTarget(
             name: "UpstreamTests",
             dependencies: [
-                "Upstream", "Bytes", "HTTPSemantics", "Libevent", "LoopTesting", "NameServing", "Repeatable",
-                "Telemetry",
+                "Upstream", "Bytes", "CertificateMaking", "Coalescing", "COpenSSL", "HTTPSemantics", "Libevent",
+                "LoopTesting", "NameServing", "Repeatable", "TLS", "Telemetry",
             ],
             swiftSettings: strict),
         .testTarget(

@@ -24,7 +24,7 @@ package struct UpstreamSettings: Sendable, Equatable {
     package var resume = 5
     /// How servers with TLS are judged.
     package var tls = UpstreamTLSSettings()
-    /// The value of `Host` in requests to the servers, with the port if it is not 80. `nil`: the host that the client
+    /// The value of `Host` in requests to the servers, with the port if it is not that of the scheme. `nil`: the host that the client
     /// asked for, since origins make links and redirections with it.
     package var host: String?
     /// The time until a connection is established: one lost SYN (1 s) and a second one (3 s) are forgiven.
@@ -104,8 +104,16 @@ package struct UpstreamServer: Sendable, Hashable, CustomStringConvertible {
 
     package init(_ location: Location) { self.location = location }
 
-    /// - Parameter port: the default is the scheme's (RFC 9110 §4.2.1).
-    package init(host: String, port: UInt16 = 80) { self.init(.tcp(host: host, port: port)) }
+    /// - Parameter port: `nil`: that of the scheme.
+    package init(host: String, port: UInt16? = nil, isSecure: Bool = false) {
+        self.init(.tcp(host: host, port: port ?? Self.defaultPort(isSecure: isSecure)))
+        self.isSecure = isSecure
+    }
+
+    /// The port of `http` or of `https` (RFC 9110 §4.2.1, §4.2.2).
+    package static func defaultPort(isSecure: Bool) -> UInt16 { isSecure ? 443 : 80 }
+    /// The port of the server's scheme.
+    package var defaultPort: UInt16 { Self.defaultPort(isSecure: isSecure) }
 
     /// - Parameter text: `HOST:PORT`, IPv6 in brackets, perhaps from an untrusted source.
     package init?(hostAndPort text: String) {
@@ -149,10 +157,10 @@ package struct UpstreamServer: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// `http://127.0.0.1:9000` or `unix:/path`.
+    /// `http://127.0.0.1:9000`, `https://127.0.0.1:9443` or `unix:/path`.
     package var description: String {
         switch location {
-        case .tcp(_, let port): "http://\(host):\(port)"
+        case .tcp(_, let port): "\(isSecure ? "https" : "http")://\(host):\(port)"
         case .unix(let path): "unix:\(path)"
         }
     }

@@ -196,7 +196,7 @@ import Glibc
     }
 
     @inline(never)
-    private func noteBytes(heldBy layer: SecureLayer) {
+    func noteBytes(heldBy layer: SecureLayer) {
         guard layer.holdsBytes, isReading, !isToReadOn else { return }
         isToReadOn = true
         loop.readOn(self)

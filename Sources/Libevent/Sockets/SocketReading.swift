@@ -54,7 +54,11 @@ extension Socket {
 
     private func receive(_ memory: UnsafeMutableRawBufferPointer) -> ReadResult {
         precondition(memory.count > 0, "a read without room would look like the end of the stream")
-        if let layer = unsafe layer { return unsafe layer.receive(memory) }
+        if let layer = unsafe layer {
+            let result = unsafe layer.receive(memory)
+            noteBytes(heldBy: layer)
+            return result
+        }
         // The kernel writes at most `memory.count` bytes.
         guard let start = memory.baseAddress else { return .wouldBlock }
         let count = retryingInterrupted { unsafe coalesced_receive(descriptor, start, memory.count) }

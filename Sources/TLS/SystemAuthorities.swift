@@ -1,0 +1,44 @@
+import Bytes
+import Glibc
+
+/// The authorities that the system believes.
+extension TLSAuthorities {
+    /// Those of the file that the environment variable `SSL_CERT_FILE` names, else of the first of `systemFiles` that
+    /// exists. Read at the first use, which takes tens of milliseconds and so must not be on a loop of requests; a
+    /// change of the file counts after a restart.
+    public static let system: Result<TLSAuthorities, TLSSettingsError> = readSystemFile()
+
+    private static func readSystemFile() -> Result<TLSAuthorities, TLSSettingsError> {
+        // The program sets no variable, so the text stays where it is while it is copied.
+        let named = unsafe getenv("SSL_CERT_FILE").map { unsafe String(cString: $0) }
+        let files = named.map { [$0] } ?? systemFiles
+        for path in files {
+            guard let content = contents(of: path) else { continue }
+            var file = NamedFile(path: path)
+            file.content = content
+            return Result { () throws(TLSSettingsError) in try TLSAuthorities(file) }
+        }
+        return .failure(
+            TLSSettingsError(
+                file: "",
+                named.map { "the authorities' file \($0), which SSL_CERT_FILE names, cannot be read" }
+                    ?? "there is no file with the system's authorities (the package ca-certificates has it)"))
+    }
+
+    /// `nil` if the file cannot be read.
+    private static func contents(of path: String) -> ByteSlice? {
+        let file = unsafe open(path, O_RDONLY | O_CLOEXEC)
+        guard file >= 0 else { return nil }
+        defer { close(file) }
+        var (bytes, piece) = ([UInt8](), [UInt8](repeating: 0, count: 64 << 10))
+        while true {
+            let count = unsafe read(file, &piece, piece.count)
+            guard count >= 0, bytes.count <= mostBytes else { return nil }
+            if count == 0 { return ByteSlice(copying: bytes.span) }
+            bytes += piece[..<count]
+        }
+    }
+
+    /// The bundles of the distributions have some 200 KB.
+    private static let mostBytes = 16 << 20
+}
