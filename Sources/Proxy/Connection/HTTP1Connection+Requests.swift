@@ -167,15 +167,6 @@ extension HTTP1Connection {
         answerInstead(SyntheticResponse(error))
     }
 
-    /// A record of TLS with the fatal alert `protocol_version` (RFC 8446 §6), in the form of version 1.0, which clients of
-    /// all versions read.
-    ///
-    /// Words in HTTP would reach nobody: a client that has sent a hello reports what is no TLS as a broken server
-    /// (`wrong version number` in OpenSSL and curl, `sent an invalid response` in Chromium). Of the alerts, this one says
-    /// what is the case, that no version of TLS is spoken here, and Chromium tells people so: `uses an unsupported
-    /// protocol` (ERR_SSL_VERSION_OR_CIPHER_MISMATCH). To `access_denied` it would ask for a certificate of the client.
-    private static let alert: [UInt8] = [21, 3, 1, 0, 2, 2, 70]
-
     /// Answers a client that speaks TLS where there is none.
     private func refuseHello() {
         context.notices.tlsHello(from: peer)
@@ -183,9 +174,7 @@ extension HTTP1Connection {
         firstByteSent = 0
         enter(.serving)
         answered = AnsweredRequest(.badRequest, .refused, nil, nil, nil)
-        let buffer = ByteBuffer(capacity: Self.alert.count)
-        buffer.append(Self.alert.span)
-        send(buffer, .one(.none), .sized, passesTrailers: false)
+        send(.tlsAlert(), .one(.none), .sized, passesTrailers: false)
     }
 
     /// Sends a response made by this proxy in place of the current transaction, or to a request without a transaction.

@@ -14,7 +14,11 @@ struct Certificates {
 
     /// The certificates under other settings. Settings that are the same keep their sessions.
     /// - Throws: if a file is damaged; nothing has changed then.
-    func changed(to new: ProxySettings, workers count: Int) throws(TLSSettingsError) -> Certificates {
+    func changed(to new: ProxySettings, workers count: Int) throws(StartError) -> Certificates {
+        do throws(TLSSettingsError) { return try made(for: new, workers: count) } catch { throw .tls(error) }
+    }
+
+    private func made(for new: ProxySettings, workers count: Int) throws(TLSSettingsError) -> Certificates {
         if new.secureListeners.isEmpty { return Certificates() }
         if new.tls == settings, servers.count == count { return self }
         var changed = Certificates()

@@ -4,7 +4,6 @@ package import Libevent
 package import Logging
 package import Routing
 package import Storage
-import TLS
 package import Telemetry
 package import Upstream
 
@@ -43,11 +42,9 @@ package final class ProxyServer {
     private let inherited: InheritedSockets
     /// The addresses at which clients connect, with their sockets. Empty once the workers accept no more: sockets that
     /// are held here would stay open, and clients would wait for an accept that never comes.
-    private var targets: [ListenTarget] = []
+    private(set) var targets: [ListenTarget] = []
     /// The addresses of `targets`, also after the workers have stopped accepting.
     private(set) var addresses: [SocketAddress] = []
-    /// Those of `addresses` at which clients speak TLS.
-    private(set) var secureAddresses: [SocketAddress] = []
     private(set) var accessLog: AccessLog?
     private var state = State.new
 
@@ -106,8 +103,8 @@ package final class ProxyServer {
             } catch {
                 throw .listen(error)
             }
-            noteAddresses(settings)
-            certificates = try changedCertificates(settings, workers: count)
+            addresses = targets.map(\.address)
+            certificates = try certificates.changed(to: settings, workers: count)
             try openAccessLog(workers: count)
         } catch {
             stop()
@@ -173,7 +170,7 @@ package final class ProxyServer {
         let opened: [ListenTarget]
         let certificates: Certificates
         do throws(StartError) {
-            certificates = try changedCertificates(new, workers: workers.count)
+            certificates = try certificates.changed(to: new, workers: workers.count)
             opened = try openTargets(of: new)
         } catch {
             return completion(error)
@@ -188,7 +185,7 @@ package final class ProxyServer {
             // Not the sockets themselves: the last owner of a socket must be the worker that accepts what waits there.
             let removed = targets.filter { target in !opened.contains { $0.isSame(as: target) } }.map(\.address)
             targets = opened
-            noteAddresses(new)
+            addresses = opened.map(\.address)
             use(new, upstreams)
             self.certificates = certificates
             workers.gather({ [loopSettings, servers = certificates.servers] worker, answer in
@@ -196,19 +193,6 @@ package final class ProxyServer {
                 worker.clients.stopListening(at: removed)
                 answer(())
             }) { (_: [Void]) in completion(nil) }
-        }
-    }
-
-    private func noteAddresses(_ settings: ProxySettings) {
-        addresses = targets.map(\.address)
-        secureAddresses = targets.filter { settings.secureListeners[$0.configured] != nil }.map(\.address)
-    }
-
-    private func changedCertificates(_ new: ProxySettings, workers count: Int) throws(StartError) -> Certificates {
-        do throws(TLSSettingsError) {
-            return try certificates.changed(to: new, workers: count)
-        } catch {
-            throw .tls(error)
         }
     }
 
