@@ -73,10 +73,10 @@ package struct TopScreen {
             Wording.share(growth(family, labels) ?? 0, of: all ?? 0)
         }
         let failures = "tls_handshake_failures_total"
-        let reasons = now.metrics.values(of: "reason", in: failures).compactMap { reason -> String? in
-            guard let rate = growth(failures, ["reason": reason]), rate > 0 else { return nil }
-            return "\(reason) \(Wording.rate(rate))"
-        }
+        let reasons = now.metrics.values(of: "reason", in: failures)
+            .map { (name: $0, perSecond: growth(failures, ["reason": $0]) ?? 0) }.filter { $0.perSecond > 0 }
+            .sorted { ($1.perSecond, $0.name) < ($0.perSecond, $1.name) }
+            .map { "\($0.name) \(Wording.rate($0.perSecond))" }
         let warning = Certificates.warning(of: tls).map { "; \($0)" } ?? ""
         return [
             "tls       \(rate(family)) handshakes/s: resumed \(share(["resumed": "true"]))  1.3 \(share(["version": "1.3"])); "

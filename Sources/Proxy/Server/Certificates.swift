@@ -14,7 +14,7 @@ struct Certificates {
 
     /// The certificates under other settings. Settings that are the same keep their sessions.
     /// - Throws: if a file is damaged; nothing has changed then.
-    func changed(to new: ProxySettings, workers count: Int) throws(StartError) -> Certificates {
+    func changed(to new: ProxySettings, workers count: Int) throws(ProxyServer.StartError) -> Certificates {
         do throws(TLSSettingsError) { return try made(for: new, workers: count) } catch { throw .tls(error) }
     }
 

@@ -6,6 +6,7 @@ public import Bytes
 ///
 /// Made once for each connection, so that the record of a request copies one run of bytes.
 public enum AccessLogSecurity {
+    /// The bytes for one connection. Makes a string: once for each handshake.
     /// - Parameters:
     ///   - version: such as `TLSv1.3`.
     ///   - cipher: in the words of the IANA.
