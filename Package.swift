@@ -126,7 +126,7 @@ let package = Package(
         .executableTarget(name: "BareResponder"),
         .executableTarget(
             name: "Benchmark",
-            dependencies: ["Bytes", "CEpoll", "Coalescing", "HTTPSemantics", "Repeatable", "Storage"],
+            dependencies: ["Bytes", "CEpoll", "COpenSSL", "Coalescing", "HTTPSemantics", "Repeatable", "Storage"],
             swiftSettings: strict
         ),
         // For tests and the benchmark only.

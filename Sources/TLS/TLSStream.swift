@@ -16,7 +16,7 @@ public import Libevent
     private enum State { case shaking, open, ended, failed }
 
     /// What has come of a handshake so far.
-    public enum Progress: Equatable {
+    public enum Progress: Equatable, Sendable {
         /// Bytes of the peer are awaited.
         case needsBytes
         /// The peer takes no bytes at present: go on when the socket is writable.

@@ -46,7 +46,7 @@ struct TLSStreamTests {
             pair.client.onReadable = { socket in
                 switch socket.read(into: input, minimum: leastRead) {
                 case .bytes:
-                    input.span.withUnsafeBytes { result += unsafe Array($0) }
+                    unsafe input.span.withUnsafeBytes { result += unsafe Array($0) }
                     input.removeAll()
                 case .wouldBlock: break
                 case .endOfStream: loop.stop()

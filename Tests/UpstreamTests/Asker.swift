@@ -68,12 +68,12 @@ final class Asker: ExchangeHandler {
 
     func exchange(
         _ method: HTTPSemantics.Method = .get, content: UpstreamRequest.Content = .none, asksForUpgrade: Bool = false,
-        owner: BoundConnections? = nil
+        owner: BoundConnections? = nil, on other: UpstreamPool? = nil
     ) -> Exchange {
         let request = UpstreamRequest(
             method: method, head: ByteSlice("\("\(method)".uppercased()) / HTTP/1.1\r\n\r\n"), content: content,
             asksForUpgrade: asksForUpgrade)
-        return Exchange(request, pool: pool, handler: self, owner: owner)
+        return Exchange(request, pool: other ?? pool, handler: self, owner: owner)
     }
 
     /// Runs the loop until an event for which `isLast` holds.

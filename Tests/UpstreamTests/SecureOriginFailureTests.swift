@@ -1,3 +1,4 @@
+import Bytes
 import CertificateMaking
 import HTTPSemantics
 import Libevent
@@ -72,16 +73,17 @@ import Testing
 
     @Test func `an alert in the handshake is told`() throws {
         let asker = try Origins.asker([Origins.answer]) {
-            $0.refusesUnknownNames = true
-        } change: {
             $0.tls.serverName = "www.test"
+        } server: {
+            $0.refusesUnknownNames = true
         }
         #expect(asker.ask(asker.exchange()) == ["failed handshake"])
         Self.expect(asker, .tlsAlert, .tlsAlertReceived, 502, "unrecognized name")
     }
 
     @Test func `an alert behind the handshake is told, as for a certificate that is missing`() throws {
-        let asker = try Origins.asker([Origins.answer]) { $0.clientAuthorities = try Origins.other.authorities }
+        let asker = try Origins.asker(
+            [Origins.answer], server: { $0.clientAuthorities = try Origins.other.authorities })
         asker.servers[0].clientCertificates = .required
         // The server decides after our last message of the handshake (TLS 1.3).
         #expect(asker.ask(asker.exchange(.post)) == ["failed closed"])

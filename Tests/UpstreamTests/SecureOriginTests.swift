@@ -22,7 +22,7 @@ import Testing
     /// An asker whose only server speaks TLS. The authority of the tests is believed.
     static func asker(
         _ scripts: [[ScriptedServer.Step]], _ identity: TLSIdentity = good,
-        server: (inout TLSServerSettings) throws -> Void = { _ in }, change: (inout UpstreamSettings) -> Void = { _ in }
+        change: (inout UpstreamSettings) -> Void = { _ in }, server: (inout TLSServerSettings) throws -> Void = { _ in }
     ) throws -> Asker {
         var settings = TLSServerSettings()
         settings.identities = [identity]
@@ -101,9 +101,9 @@ import Testing
     @Test func `a server that asks for a certificate gets ours`() throws {
         let own = Self.other.identity(for: "proxy.test")
         let asker = try Self.asker([Self.answer]) {
-            $0.clientAuthorities = try Self.other.authorities
-        } change: {
             $0.tls.identity = own
+        } server: {
+            $0.clientAuthorities = try Self.other.authorities
         }
         asker.servers[0].clientCertificates = .required
         #expect(asker.ask(asker.exchange()) == Self.whole)
