@@ -220,7 +220,9 @@ let package = Package(
         .testTarget(name: "YAMLTests", dependencies: ["YAML"], swiftSettings: strict),
         .testTarget(name: "ConsoleTests", dependencies: ["Console"], swiftSettings: strict),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["coalesced", "Libevent", "NameServing"], swiftSettings: strict),
+            name: "EndToEndTests",
+            dependencies: ["coalesced", "Bytes", "CertificateMaking", "COpenSSL", "Libevent", "NameServing", "TLS"],
+            swiftSettings: strict),
     ]
 )
 
