@@ -19,7 +19,9 @@ struct TLSHandshakeTests {
     func `a client that returns resumes its session`(version: TLSVersion) throws {
         try onLoop { loop in
             let server = try TLSServer(SecurePair.serverSettings)
-            let client = try TLSClient(client)
+            var own = try client
+            own.minimumVersion = version
+            let client = try TLSClient(own)
             let sessions = SessionSlot()
             for isResumed in [false, true, true] {
                 let pair = try SecurePair(on: loop, server, .off, client, name: "localhost", sessions: sessions)
