@@ -1,3 +1,4 @@
+import Bytes
 import HTTPSemantics
 import Libevent
 import Logging

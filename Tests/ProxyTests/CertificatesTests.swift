@@ -1,3 +1,4 @@
+import Bytes
 import Libevent
 import Routing
 import TLS
