@@ -80,13 +80,13 @@ final class Recorder {
         guard let head = answered.head, let fields = answered.fields else {
             // The request was refused before its head could be parsed.
             count(.other, record, metrics.unrouted)
-            guard let security else {
+            guard let logged = security?.logged else {
                 feed?.append(record, client: client.span, method: Span(), host: Span(), target: Span())
                 return
             }
             feed?.append(
                 record, client: client.span, method: Span(), host: Span(), target: Span(), upstream: Span(),
-                detail: Span(), referer: Span(), userAgent: Span(), requestID: Span(), security: security.logged.span)
+                detail: Span(), referer: Span(), userAgent: Span(), requestID: Span(), security: logged.span)
             return
         }
         record.version = head.version
@@ -170,11 +170,12 @@ final class Recorder {
         var id = made.span
         if let own = fields.requestID { id = own }
         let bytes = fields.bytes
+        let logged = security?.logged ?? .empty
         feed?.append(
             record, client: client, method: bytes.extracting(head.methodRange.range),
             host: bytes.extracting(head.authority.range), target: bytes.extracting(head.target.whole.range),
             upstream: server, detail: detail, referer: fields.logged(.referer), userAgent: fields.logged(.userAgent),
-            requestID: id, security: (security?.logged ?? .empty).span)
+            requestID: id, security: logged.span)
     }
 }
 
