@@ -80,7 +80,7 @@ final class Recorder {
         guard let head = answered.head, let fields = answered.fields else {
             // The request was refused before its head could be parsed.
             count(.other, record, metrics.unrouted)
-            guard let security else {
+            guard let logged = security?.logged else {
                 feed?.append(record, client: client.span, method: Span(), host: Span(), target: Span())
                 return
             }

@@ -1,3 +1,4 @@
+import CertificateMaking
 import Testing
 
 /// What operators see of TLS: in the metrics, the access log, `status`, `top` and the log.
@@ -24,37 +25,8 @@ import Testing
         print("end")
         """
 
-    /// A program with one listener, which speaks TLS; its certificate is in `site.pem` of the folder.
-    private func secure(_ body: (_ folder: String, _ origin: ScriptedOrigin, _ proxy: Program) throws -> Void) throws {
-        let folder = try System.makeTemporaryFolder()
-        defer { System.removeFolder(folder) }
-        let child = try Spawn.start(
-            "/usr/bin/openssl",
-            [
-                "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:P-256", "-nodes", "-days", "10",
-                "-subj", "/CN=a.test", "-addext", "subjectAltName=DNS:a.test,DNS:www.a.test",
-                "-out", "\(folder)/site.pem", "-keyout", "\(folder)/site.key",
-            ], output: "\(folder)/output", errors: "\(folder)/errors")
-        var exit: Spawn.Exit?
-        try eventually("openssl ends") {
-            exit = Spawn.poll(child)
-            return exit != nil
-        }
-        #expect(exit == .code(0), "\(System.contents(of: "\(folder)/errors"))")
-        try scenario(
-            .accessLog,
-            arguments: [
-                "--listen", "https://127.0.0.1:0", "--tls-certificate", "\(folder)/site.pem", "--tls-key",
-                "\(folder)/site.key",
-            ]
-        ) { origin, proxy in
-            origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }
-            try body(folder, origin, proxy)
-        }
-    }
-
-    private func handshakes(_ words: String, at proxy: Program) throws -> [String] {
-        let client = try Python(Self.client, importing: "ssl", "\(proxy.endpoint.port)", words)
+    private func handshakes(_ words: String, at site: SecureSite) throws -> [String] {
+        let client = try Python(Self.client, importing: "ssl", "\(site.port)", words)
         try eventually("the client ends; \(client.errors)") { client.exit != nil }
         #expect(client.exit == .code(0), "\(client.errors)")
         return client.lines
@@ -68,8 +40,9 @@ import Testing
     @Test func `handshakes are counted by version and resumption, and each request is logged with what was agreed on`()
         throws
     {
-        try secure { _, _, proxy in
-            let seen = try handshakes("TLSv1_3,again,TLSv1_2,again,again", at: proxy)
+        try SecureSite.run(.accessLog) { site in
+            let proxy = site.proxy
+            let seen = try handshakes("TLSv1_3,again,TLSv1_2,again,again", at: site)
             #expect(seen.last == "end" && seen.count == 6)
             for (version, resumed, expected) in [
                 ("1.2", "false", 1), ("1.2", "true", 2), ("1.3", "false", 1), ("1.3", "true", 1),
@@ -93,47 +66,50 @@ import Testing
     }
 
     @Test func `failed handshakes are counted by reason`() throws {
-        try secure { folder, origin, proxy in
+        try SecureSite.run { site in
             func failures(_ reason: String) throws -> Int {
-                try count("tls_handshake_failures_total", "reason=\"\(reason)\"", at: proxy)
+                try count("tls_handshake_failures_total", "reason=\"\(reason)\"", at: site.proxy)
             }
-            #expect(try proxy.get("/x").status == 400)
+            #expect(try site.raw.get("/x").status == 400)
             #expect(try failures("plain") == 1)
-            let broken = try proxy.connect()
+            let broken = try site.raw.connect()
             try broken.send([22, 3, 1, 0xFF, 0xFF])
             try eventually("it is counted") { try failures("protocol") == 1 }
-            let leaving = try proxy.connect()
+            let leaving = try site.raw.connect()
             try leaving.send([22, 3, 1])
             leaving.finishSending()
             try eventually("it is counted") { try failures("cut") == 1 }
             // curl does not know who has issued the certificate, and says so.
-            let child = try Spawn.start(
-                "/usr/bin/curl", ["-sS", "https://\(proxy.host)/x"], output: "\(folder)/output",
-                errors: "\(folder)/errors")
-            try eventually("curl ends") { Spawn.poll(child) != nil }
+            let curl = try Command.run(["curl", "-sS", "--max-time", "10", "https://\(site.raw.host)/x"])
+            #expect(curl.exit != .code(0))
             try eventually("it is counted") { try failures("alert") == 1 }
-            #expect(try count("tls_handshake_failures_total", at: proxy) == 4)
-            #expect(origin.total == 0)
+            #expect(try count("tls_handshake_failures_total", at: site.proxy) == 4)
+            #expect(site.origin.total == 0)
         }
     }
 
     @Test func `the certificate's end is told by the metrics, the status and top`() throws {
-        try secure { folder, _, proxy in
-            let end = try count("certificate_expiry_seconds", "certificate=\"\(folder)/site.pem\"", at: proxy)
-            let certificate = try #require(try proxy.status()["tls"]?["certificates"]?.elements.first)
-            #expect(certificate["certificate"]?.string == "\(folder)/site.pem")
+        let life = 10 * 86_400 + 3600
+        let identity = TestIdentity.authority.identity(for: "a.test", "www.a.test", valid: -60...life)
+        try SecureSite.run(identities: [identity]) { site in
+            let (path, proxy) = ("\(site.folder)/site0.pem", site.proxy)
+            let end = try count("certificate_expiry_seconds", "certificate=\"\(path)\"", at: proxy)
+            #expect(abs(end - System.secondsNow - life) < 600)
+            let tls = try #require(try proxy.status()["tls"])
+            let certificate = try #require(tls["certificates"]?.elements.first)
+            #expect(certificate["certificate"]?.string == path)
             #expect(certificate["names"]?.elements.map(\.string) == ["a.test", "www.a.test"])
             #expect(certificate["not_after"]?.number == Double(end))
             let left = try #require(certificate["expires_seconds"]?.number)
-            #expect((9.9 * 86_400...10 * 86_400).contains(left))
-            #expect(try proxy.status()["tls"]?["listeners"]?.elements.count == 1)
+            #expect((10 * 86_400...Double(life)).contains(left))
+            #expect(tls["listeners"]?.elements.map(\.string) == [site.raw.host])
             let top = try proxy.command("top", "--once").output
             #expect(top.contains("tls       0 handshakes/s"), "\(top)")
-            #expect(top.contains("site.pem EXPIRES in 9d 23h"), "\(top)")
+            #expect(top.contains("site0.pem EXPIRES in 10d 0h"), "\(top)")
         }
     }
 
-    @Test func `without TLS there is nothing of all that`() throws {
+    @Test(.inTheClear("it is about listeners without TLS")) func `without TLS there is nothing of all that`() throws {
         try scenario(.accessLog) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "hello")] }
             try proxy.get("/x")
@@ -147,7 +123,8 @@ import Testing
         }
     }
 
-    @Test func `a hello of TLS on a listener without TLS gets an alert, a line in the log, and that of a bad request`()
+    @Test(.inTheClear("it is about listeners without TLS"))
+    func `a hello of TLS on a listener without TLS gets an alert, a line in the log, and that of a bad request`()
         throws
     {
         try scenario(.accessLog) { _, proxy in
@@ -155,17 +132,12 @@ import Testing
             try client.send([22, 3, 1, 2, 0, 1, 0, 1, 0xFC, 3, 3])
             #expect(try client.bytes(7) == [21, 3, 1, 0, 2, 2, 70])
             #expect(client.isClosed() && !client.isReset)
-            let folder = try System.makeTemporaryFolder()
-            defer { System.removeFolder(folder) }
-            for (path, words) in [
-                ("/usr/bin/curl", ["-sS", "https://\(proxy.host)/x"]),
-                ("/usr/bin/openssl", ["s_client", "-connect", proxy.host]),
+            for words in [
+                ["curl", "-sS", "https://\(proxy.host)/x"], ["openssl", "s_client", "-connect", proxy.host],
             ] {
-                let child = try Spawn.start(path, words, output: "\(folder)/output", errors: "\(folder)/errors")
-                try eventually("\(path) ends") { Spawn.poll(child) != nil }
+                let run = try Command.run(words)
+                #expect(run.errors.contains("alert protocol version"), "\(words): \(run.everything)")
             }
-            let said = System.contents(of: "\(folder)/errors")
-            #expect(said.matches(of: #/alert protocol version/#).count >= 2, "\(said)")
             try eventually("three lines") { try proxy.accessLog.count == 3 }
             for line in try proxy.accessLog {
                 #expect(line["status"]?.number == 400 && line["verdict"]?.string == "refused")
@@ -178,7 +150,8 @@ import Testing
         }
     }
 
-    @Test func `a hello behind a request is answered as any malformed request`() throws {
+    @Test(.inTheClear("it is about listeners without TLS"))
+    func `a hello behind a request is answered as any malformed request`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "hello")] }
             let client = try proxy.connect()
