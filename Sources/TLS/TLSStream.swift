@@ -240,8 +240,11 @@ public import Libevent
 
     // MARK: What was agreed on
 
+    /// Whether the version is 1.3; otherwise it is 1.2.
+    public var isTLS13: Bool { unsafe SSL_version(ssl) == TLS1_3_VERSION }
+
     /// `TLSv1.3` or `TLSv1.2`.
-    public var version: StaticString { unsafe SSL_version(ssl) == TLS1_3_VERSION ? "TLSv1.3" : "TLSv1.2" }
+    public var version: StaticString { isTLS13 ? "TLSv1.3" : "TLSv1.2" }
 
     /// Whether an earlier session was resumed.
     public var isResumed: Bool { unsafe SSL_session_reused(ssl) == 1 }

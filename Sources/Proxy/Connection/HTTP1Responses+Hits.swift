@@ -57,7 +57,8 @@ extension HTTP1Responses {
             sent = SentResponse(
                 status: nil, isAborted: true, began: began, firstByte: 0, bodyBytes: 0, isProxied: isTrustedProxy)
         }
-        context.recorder.recordHit(sent, of: head, fields, on: hit.route, client: peerText, madeID: hit.madeID)
+        context.recorder.recordHit(
+            sent, of: head, fields, on: hit.route, client: peerText, security: security, madeID: hit.madeID)
     }
 
     /// Accounts for a write of hits.
