@@ -42,7 +42,7 @@ struct TLSStreamTests {
                         return loop.stop()
                     }
                 }
-                socket.close()
+                do throws(SystemError) { try socket.shutdownWrite() } catch { Issue.record("\(error)") }
             }
             let input = ByteBuffer(capacity: leastRead)
             pair.server.onWritable = send
