@@ -203,7 +203,7 @@ let package = Package(
             dependencies: [
                 "Proxy", "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "LoopTesting", "Repeatable",
                 "RouteTesting",
-                "Routing", "Storage", "Telemetry", "Upstream",
+                "Routing", "Storage", "TLS", "Telemetry", "Upstream",
                 theirs("Logging", of: "swift-log"),
             ],
             swiftSettings: strict
@@ -211,7 +211,7 @@ let package = Package(
         .testTarget(
             name: "AdminTests",
             dependencies: [
-                "Admin", "Bytes", "HTTPSemantics", "Libevent", "LoopTesting", "Proxy", "Routing", "Storage",
+                "Admin", "Bytes", "HTTPSemantics", "Libevent", "LoopTesting", "Proxy", "Routing", "Storage", "TLS",
                 "Telemetry", "Upstream",
                 theirs("Logging", of: "swift-log"),
             ],

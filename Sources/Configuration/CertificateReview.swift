@@ -63,7 +63,7 @@ package struct CertificateReview: Sendable {
                 ))
         }
         if let mistake = summary.chainMistake {
-            warnings.append((key, "the chain in \(path) is not in order: \(Spelling.shown(mistake))"))
+            warnings.append((key, "the chain in \(path) is not in order: \(mistake)"))
         }
     }
 

@@ -14,6 +14,8 @@ package struct Files: Sendable {
     package let isReadableByAll: @Sendable (String) -> Bool
     /// What is at a path where a folder should be.
     package let folder: @Sendable (String) -> FolderState
+    /// Why the system's authorities of certificates cannot be had; `nil` if they can.
+    package let systemAuthoritiesMistake: @Sendable () -> String?
 
     /// The reason why a file cannot be read, and the remedy.
     package struct Failure: Error {
@@ -34,11 +36,13 @@ package struct Files: Sendable {
     package init(
         isReadableByAll: @escaping @Sendable (String) -> Bool = { _ in false },
         folder: @escaping @Sendable (String) -> FolderState = { _ in .folder },
+        systemAuthoritiesMistake: @escaping @Sendable () -> String? = { nil },
         _ contents: @escaping @Sendable (String) -> Result<[UInt8], Failure>
     ) {
         self.contents = contents
         self.isReadableByAll = isReadableByAll
         self.folder = folder
+        self.systemAuthoritiesMistake = systemAuthoritiesMistake
     }
 }
 

@@ -37,26 +37,6 @@ struct TLSFiles {
             read(&identity, at: "\(key).tls.client-certificate")
             upstream.tls.identity = identity
         }
-        if upstream.needsSystemAuthorities { readSystemAuthorities(into: &upstream, at: "\(key).servers") }
-    }
-
-    private mutating func readSystemAuthorities(into upstream: inout UpstreamSettings, at key: String) {
-        for path in TLSAuthorities.systemFiles {
-            var file = NamedFile(path: path)
-            if let content = known[path] {
-                file.content = content
-            } else if files.read(&file, called: "ca") != nil {
-                continue
-            }
-            known[path] = file.content
-            upstream.tls.authorities = file
-            return
-        }
-        mistakes.append(
-            (
-                key,
-                "this machine has no file with the authorities of certificates; install the package ca-certificates, or name a file in `tls: {ca: /file}`"
-            ))
     }
 
     private static func checkAuthorities(_ file: NamedFile) throws(TLSSettingsError) { _ = try TLSAuthorities(file) }
@@ -106,11 +86,4 @@ struct TLSFiles {
     }
 
     private static func name(of key: String) -> String { key.split(separator: ".").last.map(String.init) ?? key }
-}
-
-extension UpstreamSettings {
-    /// Whether the certificates of its servers are compared with the authorities of the system.
-    fileprivate var needsSystemAuthorities: Bool {
-        tls.authorities == nil && tls.verifies && servers.contains(where: \.isSecure)
-    }
 }

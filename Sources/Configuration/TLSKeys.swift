@@ -75,7 +75,8 @@ extension ValueSyntax<TLSIdentity> {
         ) { node, name, reader in
             guard case .mapping = node else {
                 reader.note(
-                    node.position, "`\(name)` has `{certificate: /site.pem, key: /site.key}`, not \(node.kind)")
+                    node.position,
+                    "`\(name)` is not \(node.kind); give `{certificate: /site.pem, key: /site.key}`")
                 return nil
             }
             var identity = TLSIdentity(certificate: NamedFile(path: ""), key: NamedFile(path: ""))

@@ -65,6 +65,15 @@ extension Settings {
                     "`\(key)` has no effect, since no listener asks for clients' certificates; add `client-certificates: required` (or `offered`) to one"
                 ))
         }
+        if let index = upstreams.firstIndex(where: \.needsSystemAuthorities),
+            let mistake = files?.systemAuthoritiesMistake()
+        {
+            warnings.append(
+                (
+                    "upstreams[\(index)].servers",
+                    "no certificate of these servers can be compared: \(mistake); install that package, or name a file in `tls: {ca: /file}`"
+                ))
+        }
         return warnings + openKeys(files)
     }
 
@@ -85,5 +94,12 @@ extension Settings {
                     "`\(name): \(Spelling.shown(path))` can be read by every user of this machine; remove that right, as `chmod o-r` does"
                 )
             }
+    }
+}
+
+extension UpstreamSettings {
+    /// Whether the certificates of its servers are compared with the authorities of the system.
+    fileprivate var needsSystemAuthorities: Bool {
+        tls.authorities == nil && tls.verifies && servers.contains(where: \.isSecure)
     }
 }

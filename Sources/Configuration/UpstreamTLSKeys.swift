@@ -10,7 +10,7 @@ enum UpstreamTLSKeys {
         client-certificate: {certificate: /own.pem, key: /own.key}}. server-name: the name that certificates must have, and \
         that is asked for (SNI); without it, the host of each server. ca: the authorities that are believed, in place of \
         those of the system (ca-certificates). verify: off believes every certificate, so that whoever is on the way can \
-        answer and read; each start warns of it. client-certificate: what is shown to servers that ask for one. Files are \
+        answer and read; the log tells of it at each start. client-certificate: what is shown to servers that ask for one. Files are \
         PEM; a reload reads them again.
         """
 
@@ -23,7 +23,7 @@ enum UpstreamTLSKeys {
 
     private static let keys: [Key<UpstreamTLSSettings>] = [
         Key("server-name", \.serverName, given(ValueSyntax<String>(.serverName)), "The name of the certificates."),
-        Key("ca", \.givenAuthorities, given(ValueSyntax<NamedFile>(.file)), "Whose certificates are believed."),
+        Key("ca", \.authorities, given(ValueSyntax<NamedFile>(.file)), "Whose certificates are believed."),
         Key("verify", \.verifies, .onOrOff, "Whether certificates are compared."),
         Key("client-certificate", \.identity, given(.identity), "The certificate that is shown."),
     ]
@@ -35,32 +35,19 @@ enum UpstreamTLSKeys {
         }
     }
 
-    /// Warnings about keys that have no effect, and about trust in everybody.
+    /// Warnings about keys that have no effect.
     static func advise(on upstream: UpstreamSettings, _ node: Node, _ reader: inout Reader) {
         guard let group = node["tls"], case .mapping(let mapping) = group else { return }
         guard upstream.servers.contains(where: \.isSecure) else {
+            // The shipped file has all defaults.
+            if upstream.tls == UpstreamTLSSettings() { return }
             return reader.warn(
                 group.position,
                 "`tls` has no effect, since no server of `\(upstream.name)` has `https://`; give it one, or remove `tls`"
             )
         }
-        guard !upstream.tls.verifies, let verify = mapping.pairs.first(where: { $0.key.string == "verify" }) else {
-            return
-        }
-        reader.warn(
-            verify.key.position,
-            "with `verify: off` every certificate is believed, so that whoever is on the way can answer and read; name the authority in `ca` instead"
-        )
-        guard let ca = mapping.pairs.first(where: { $0.key.string == "ca" }) else { return }
+        guard !upstream.tls.verifies, let ca = mapping.pairs.first(where: { $0.key.string == "ca" }) else { return }
         reader.warn(ca.key.position, "`ca` has no effect with `verify: off`; remove one of them")
-    }
-}
-
-extension UpstreamTLSSettings {
-    /// The authorities, unless they are those of the system.
-    fileprivate var givenAuthorities: NamedFile? {
-        get { authorities.flatMap { TLSAuthorities.systemFiles.contains($0.path) ? nil : $0 } }
-        set { authorities = newValue }
     }
 }
 

@@ -1,5 +1,6 @@
 import ArgumentParser
 import Configuration
+import TLS
 
 /// The source of the settings: a file, if there is one, the environment variables that override it, and the flags that
 /// override both. Read at the start and at each reload.
@@ -103,7 +104,13 @@ struct ConfigurationSource {
     }
 
     /// Reads regular files only: a reload does not wait for a pipe.
-    private static let files = Files(isReadableByAll: System.isReadableByAll, folder: System.folder) { path in
+    private static let files = Files(
+        isReadableByAll: System.isReadableByAll, folder: System.folder,
+        systemAuthoritiesMistake: {
+            do throws(TLSSettingsError) { _ = try TLSAuthorities.system.get() } catch { return "\(error)" }
+            return nil
+        }
+    ) { path in
         do throws(System.Failure) {
             return .success(try System.bytes(of: path, mayWait: false))
         } catch {

@@ -9,6 +9,7 @@ struct Shelf: Sendable {
     /// Those that all users may read.
     var open: Set<String> = []
     var folders: [String: Files.FolderState] = [:]
+    var systemMistake: String?
 
     /// A certificate in `/NAME.pem` and its key in `/NAME.key`.
     mutating func add(_ name: String, for names: [String], days: Int = 30) throws {
@@ -38,7 +39,10 @@ struct Shelf: Sendable {
     }
 
     private var files: Files {
-        Files(isReadableByAll: { open.contains($0) }, folder: { folders[$0] ?? .folder }) { path in
+        Files(
+            isReadableByAll: { open.contains($0) }, folder: { folders[$0] ?? .folder },
+            systemAuthoritiesMistake: { systemMistake }
+        ) { path in
             texts[path].map { .success(Array($0.utf8)) }
                 ?? .failure(Files.Failure("Permission denied", remedy: "let us"))
         }

@@ -141,7 +141,7 @@ import Upstream
         #expect(
             shelf.load(
                 "listen: https://0.0.0.0:443\ntls: {certificates: [{certificate: /a.pem, key: /a.key}, {certificate: /a.pem, key: /a.key}]}\n"
-            ).mistakes == ["f:2:59: `certificates` has `/a.pem` twice; remove one of them"])
+            ).mistakes == ["f:2:58: `certificates` has `/a.pem` twice; remove one of them"])
     }
 
     @Test func `a route for https needs no trusted proxy where a listener has it`() throws {

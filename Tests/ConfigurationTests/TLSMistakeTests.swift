@@ -113,7 +113,7 @@ import Testing
         #expect(Self.shelf.load("workers: 1", certificate).mistakes == ["COALESCED_TLS_CERTIFICATES: \(mismatch)"])
         #expect(
             Self.shelf.load("workers: 1", ["COALESCED_TLS_CERTIFICATES": "/a.pem"]).mistakes == [
-                "COALESCED_TLS_CERTIFICATES: `/a.pem`: `the value` has `{certificate: /site.pem, key: /site.key}`, not a single value"
+                "COALESCED_TLS_CERTIFICATES: `/a.pem`: `the value` is not a single value; give `{certificate: /site.pem, key: /site.key}`"
             ])
         #expect(
             Self.shelf.load("workers: 1", ["COALESCED_LISTEN": "0.0.0.0:1,https://0.0.0.0:1"]).mistakes == [
@@ -148,7 +148,7 @@ import Testing
             "{certificate: a.pem, key: /a.key}", 37,
             "`certificate: a.pem`: not understood; give a path such as `/etc/coalesced/token`"
         ),
-        ("/a.pem", 23, "`certificates` has `{certificate: /site.pem, key: /site.key}`, not a single value"),
+        ("/a.pem", 23, "`certificates` is not a single value; give `{certificate: /site.pem, key: /site.key}`"),
     ])
     func `of a certificate is reported at its file`(_ identity: String, _ column: Int, _ mistake: String) {
         let text = "\(Self.listen)tls: { certificates: [\(identity)] }\n"

@@ -346,6 +346,8 @@ extension ClientConnections {
     /// Serves a client whose handshake is done.
     func take(_ former: HandshakingConnection, _ descriptor: consuming Descriptor, through stream: TLSStream) {
         forget(former)
+        context.metrics.add(
+            .handshakes(ClientHandshake(isTLS13: stream.isTLS13, isResumed: stream.isResumed)))
         let connection = HTTP1Connection(
             adopting: descriptor, through: stream, ClientSecurity(stream, former.certificates), peer: former.peer,
             clients: self)
@@ -358,6 +360,7 @@ extension ClientConnections {
     /// Answers a client in the clear that sent a request in the clear.
     func refuseInTheClear(_ former: HandshakingConnection, _ descriptor: consuming Descriptor) {
         forget(former)
+        context.metrics.add(.handshakeFailures(.plain))
         context.notices.handshakeFailed(former.peer, "a request in the clear, answered 400")
         let answer = SyntheticResponse(.badRequest, "This port speaks TLS: use https:// in the URL.")
         turnAway(descriptor, from: former.peer, with: answer)
@@ -366,6 +369,7 @@ extension ClientConnections {
 
     /// Called when a handshake has failed.
     func failed(_ former: HandshakingConnection, _ failure: TLSFailure) {
+        context.metrics.add(.handshakeFailures(HandshakeFailure(failure.kind)))
         context.notices.handshakeFailed(former.peer, failure.reason)
         ended(former)
     }

@@ -161,8 +161,20 @@ extension HTTP1Connection {
 
     func refuse(_ error: MessageSyntaxError) {
         context.metrics.add(.malformedRequests)
+        // A client that has sent a request, or has had a handshake, speaks HTTP all the same.
+        if error.reason == .tlsHello, requestCount == 0, security == nil { return refuseHello() }
         context.notices.malformed(error, from: peer)
         answerInstead(SyntheticResponse(error))
+    }
+
+    /// Answers a client that speaks TLS where there is none.
+    private func refuseHello() {
+        context.notices.tlsHello(from: peer)
+        keepsAlive = false
+        firstByteSent = 0
+        enter(.serving)
+        answered = AnsweredRequest(.badRequest, .refused, nil, nil, nil)
+        send(.tlsAlert(), .one(.none), .sized, passesTrailers: false)
     }
 
     /// Sends a response made by this proxy in place of the current transaction, or to a request without a transaction.

@@ -130,11 +130,13 @@ class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
             // that is no abort. A response without content gives no such evidence.
             let hasAll = bodyBytes > 0 && transaction.fetched?.length == Int(bodyBytes)
             context.record(
-                sent(transaction.status, bodyBytes, isAborted: isAborted && !hasAll), of: transaction, client: peerText)
+                sent(transaction.status, bodyBytes, isAborted: isAborted && !hasAll), of: transaction, client: peerText,
+                security: security)
         } else if let answered {
             let bodyBytes = bodyBytes + UInt64(isAborted ? 0 : answered.contentInHead)
             context.recorder.record(
-                sent(answered.status, bodyBytes, isAborted: isAborted), of: answered, client: peerText)
+                sent(answered.status, bodyBytes, isAborted: isAborted), of: answered, client: peerText,
+                security: security)
         }
     }
 

@@ -1,4 +1,6 @@
 import Libevent
+import TLS
+import Telemetry
 
 /// The turns of the handshakes of one loop: at most `steps` in an iteration, so that many new clients do not hold up the
 /// others; and a bound for how many hold memory of OpenSSL, some 40 KB each.
@@ -88,5 +90,19 @@ final class Handshakes {
         let oldest = begun[index].connection
         begun.removeFirst(index + 1)
         oldest?.end("more than \(Self.most) handshakes were under way, and this one was the oldest")
+    }
+}
+
+extension HandshakeFailure {
+    /// The reason by which a failure is counted.
+    init(_ kind: TLSFailure.Kind) {
+        self =
+            switch kind {
+            case .protocolError: .protocolError
+            case .certificate: .certificate
+            case .alert: .alert
+            case .cut: .cut
+            case .shortage: .shortage
+            }
     }
 }

@@ -206,7 +206,7 @@ final class HitPath {
             SentResponse(
                 status: status, isAborted: false, began: client.requestBegan, firstByte: loop.now,
                 bodyBytes: UInt64(part.count), isProxied: client.isTrustedProxy),
-            of: head, fields, on: route, client: client.peerText, madeID: madeID)
+            of: head, fields, on: route, client: client.peerText, security: client.security, madeID: madeID)
         return .pending
     }
 

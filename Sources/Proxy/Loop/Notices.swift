@@ -65,6 +65,13 @@ final class Notices {
             "malformed request from \(peer): \(error.name) at byte \(error.position), answered \(error.status.code)")
     }
 
+    /// Reports a hello of TLS on a connection in the clear.
+    func tlsHello(from peer: SocketAddress) {
+        write(
+            .malformed,
+            "malformed request from \(peer): a TLS hello on a listener without TLS: use https:// in `listen`")
+    }
+
     /// Reports a connection that was refused by a listener with the PROXY protocol.
     func notProxied(_ peer: SocketAddress, because reason: String, status: Status) {
         write(

@@ -1,14 +1,13 @@
 import Bytes
 import HTTPSemantics
 import TLS
+import Telemetry
 
 /// What the handshake of one client connection has agreed on. Immutable, one object for a connection; a connection in
 /// the clear has none.
 final class ClientSecurity: Sendable {
-    /// `TLSv1.3` or `TLSv1.2`.
-    let version: StaticString
-    /// The cipher in the words of the IANA.
-    let cipher: ByteSlice
+    /// The version, the cipher and the name, as the access log takes them: a hit makes no text of them.
+    let logged: ByteSlice
     /// The name that the client asked for (SNI), in lower case; empty if it named none.
     let serverName: ByteSlice
     /// The subject of the client's certificate (RFC 2253); `nil` without one.
@@ -17,9 +16,9 @@ final class ClientSecurity: Sendable {
     let asksForCertificates: Bool
 
     init(_ stream: TLSStream, _ certificates: ClientCertificates) {
-        version = stream.version
-        cipher = ByteSlice(stream.cipher)
-        serverName = ByteSlice(stream.serverName?.lowercased() ?? "")
+        let name = stream.serverName?.lowercased() ?? ""
+        logged = AccessLogSecurity.bytes(version: stream.version, cipher: stream.cipher, name: name)
+        serverName = logged[logged.count - name.utf8.count..<logged.count]
         asksForCertificates = certificates != .off
         subject = asksForCertificates ? stream.peerSubject.map { Self.fieldValue($0) } : nil
     }

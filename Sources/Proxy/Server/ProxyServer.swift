@@ -4,7 +4,6 @@ package import Libevent
 package import Logging
 package import Routing
 package import Storage
-import TLS
 package import Telemetry
 package import Upstream
 
@@ -30,7 +29,7 @@ package final class ProxyServer {
     let control: EventLoop
     /// What `reload` replaces.
     private(set) var loopSettings: LoopSettings
-    private var certificates = Certificates()
+    private(set) var certificates = Certificates()
     private(set) var formerOrigins = FormerOrigins()
     private let checks: OriginChecks
     let purges: Purges
@@ -43,7 +42,7 @@ package final class ProxyServer {
     private let inherited: InheritedSockets
     /// The addresses at which clients connect, with their sockets. Empty once the workers accept no more: sockets that
     /// are held here would stay open, and clients would wait for an accept that never comes.
-    private var targets: [ListenTarget] = []
+    private(set) var targets: [ListenTarget] = []
     /// The addresses of `targets`, also after the workers have stopped accepting.
     private(set) var addresses: [SocketAddress] = []
     private(set) var accessLog: AccessLog?
@@ -105,7 +104,7 @@ package final class ProxyServer {
                 throw .listen(error)
             }
             addresses = targets.map(\.address)
-            certificates = try changedCertificates(settings, workers: count)
+            certificates = try certificates.changed(to: settings, workers: count)
             try openAccessLog(workers: count)
         } catch {
             stop()
@@ -171,7 +170,7 @@ package final class ProxyServer {
         let opened: [ListenTarget]
         let certificates: Certificates
         do throws(StartError) {
-            certificates = try changedCertificates(new, workers: workers.count)
+            certificates = try self.certificates.changed(to: new, workers: workers.count)
             opened = try openTargets(of: new)
         } catch {
             return completion(error)
@@ -194,14 +193,6 @@ package final class ProxyServer {
                 worker.clients.stopListening(at: removed)
                 answer(())
             }) { (_: [Void]) in completion(nil) }
-        }
-    }
-
-    private func changedCertificates(_ new: ProxySettings, workers count: Int) throws(StartError) -> Certificates {
-        do throws(TLSSettingsError) {
-            return try certificates.changed(to: new, workers: count)
-        } catch {
-            throw .tls(error)
         }
     }
 
