@@ -1,3 +1,4 @@
+import TLS
 package import Bytes
 package import Admin
 package import Libevent
