@@ -3,8 +3,7 @@ import Libevent
 package import Routing
 import YAML
 
-/// Where the engine of the shared tier is: `redis://[USER]:PASSWORD@HOST:PORT/DATABASE`, with TLS `rediss://`, or
-/// `unix:/path`.
+/// Where the engine of the shared tier is: `redis://[USER]:PASSWORD@HOST:PORT/DATABASE`, or `unix:/path`.
 extension ScalarSyntax where Value == RedisLocation {
     /// The syntax of `--shared`, too.
     package static var engine: ScalarSyntax<RedisLocation> {
@@ -56,10 +55,6 @@ extension RedisLocation {
             return
                 "several URLs are nodes of one cluster, and a node has no Unix socket; give one server, or `redis://` for all"
         }
-        if Set(engines.map(\.isSecure)).count > 1 {
-            return
-                "the nodes of a cluster that are not named speak TLS if those that are named do; give `rediss://` for all, or for none"
-        }
         if engines.contains(where: { $0.database != 0 }) {
             return "a cluster has database 0 only; remove the number after the `/`"
         }
@@ -86,13 +81,16 @@ private enum EngineURL {
         if text.hasPrefix("unix:") { return try socket(text.dropFirst("unix:".count)) }
         guard let mark = text.firstRange(of: "://") else { return nil }
         let scheme = text[..<mark.lowerBound].lowercased()
-        guard let isSecure = ["redis": false, "rediss": true, "valkey": false, "valkeys": true][scheme] else {
+        if scheme == "rediss" || scheme == "valkeys" {
             throw ValueMistake(
-                description: "the scheme must be `redis://`, or `rediss://` for TLS, also for Valkey; give \(form)")
+                description:
+                    "TLS to the engine is not supported yet; use `redis://`, through a tunnel if the network is not trusted"
+            )
         }
-        var location = try server(text[mark.upperBound...])
-        location.isSecure = isSecure
-        return location
+        guard scheme == "redis" else {
+            throw ValueMistake(description: "the scheme must be `redis://`, also for Valkey; give \(form)")
+        }
+        return try server(text[mark.upperBound...])
     }
 
     private static func server(_ rest: Substring) throws(ValueMistake) -> RedisLocation {

@@ -1,3 +1,4 @@
+package import Bytes
 package import Libevent
 package import TLS
 
@@ -69,7 +70,18 @@ package struct UpstreamSettings: Sendable, Equatable {
 }
 
 /// TLS to the servers of an origin.
-package typealias UpstreamTLSSettings = TLSPeerSettings
+package struct UpstreamTLSSettings: Sendable, Equatable {
+    /// The name that certificates must have, and that is asked for (SNI); `nil`: the host of each server.
+    package var serverName: String?
+    /// The authorities of the certificates; `nil`: those of the system.
+    package var authorities: NamedFile?
+    /// Whether certificates are compared at all. Without that, anyone on the way can answer.
+    package var verifies = true
+    /// The certificate shown to servers that ask for one.
+    package var identity: TLSIdentity?
+
+    package init() {}
+}
 
 /// One server of an origin, and its share of the requests.
 package struct UpstreamServer: Sendable, Hashable, CustomStringConvertible {

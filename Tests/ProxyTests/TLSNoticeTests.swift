@@ -2,7 +2,6 @@ import Bytes
 import Logging
 import RouteTesting
 import Routing
-import TLS
 import Testing
 import Upstream
 
