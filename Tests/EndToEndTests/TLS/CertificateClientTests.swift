@@ -23,6 +23,8 @@ struct CertificateClientTests {
         let program = try Program.serve(
             file: head + "listen: [\"127.0.0.1:\(plain)\"]\ntls: {acme-challenges: @/acme}\n" + Self.settings)
         let folder = program.folder
+        // The webroot is there before its client, which makes only what is below.
+        try Tool.run(["mkdir", "\(folder)/acme"])
         let authority = try Pebble(challengesAt: plain)
         let hook = "\(folder)/hook"
         let reload = [try Program.path(), "reload", "--admin", "unix:\(folder)/admin.sock"]
