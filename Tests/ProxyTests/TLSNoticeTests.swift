@@ -9,9 +9,13 @@ import Upstream
 
 /// What the log says at the start, and at a reload, of the TLS to an origin.
 struct TLSNoticeTests {
+    private final class Lines: Sendable {
+        let all = Guarded<[String]>([])
+    }
+
     /// Keeps the lines that are logged.
     private struct Keeper: LogHandler {
-        let lines: Guarded<[String]>
+        let lines: Lines
         var metadata: Logger.Metadata = [:]
         var logLevel = Logger.Level.trace
 
@@ -20,16 +24,16 @@ struct TLSNoticeTests {
             set { metadata[key] = newValue }
         }
 
-        func log(event: LogEvent) { lines.withLock { $0.append("\(event.level) \(event.message)") } }
+        func log(event: LogEvent) { lines.all.withLock { $0.append("\(event.level) \(event.message)") } }
     }
 
     private static func told(_ change: (inout UpstreamSettings) -> Void) -> [String] {
         var upstream = UpstreamSettings.named("one")
         change(&upstream)
-        let lines = Guarded<[String]>([])
+        let lines = Lines()
         let log = Logger(label: "tests") { _ in Keeper(lines: lines) }
         for origin in LoopSettings(ProxySettings(), upstreams: [upstream]).origins { TLSNotices.tell(of: origin, log) }
-        return lines.withLock { $0 }
+        return lines.all.withLock { $0 }
     }
 
     @Test func `an origin whose certificates are not compared is named`() {

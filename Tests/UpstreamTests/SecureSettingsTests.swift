@@ -2,6 +2,7 @@ import Bytes
 import CertificateMaking
 import HTTPSemantics
 import Libevent
+import TLS
 import Telemetry
 import Testing
 
