@@ -126,7 +126,7 @@ let package = Package(
         .executableTarget(name: "BareResponder"),
         .executableTarget(
             name: "Benchmark",
-            dependencies: ["Bytes", "CEpoll", "Coalescing", "HTTPSemantics", "Repeatable", "Storage"],
+            dependencies: ["Bytes", "CEpoll", "COpenSSL", "Coalescing", "HTTPSemantics", "Repeatable", "Storage"],
             swiftSettings: strict
         ),
         // For tests and the benchmark only.
@@ -164,6 +164,9 @@ let package = Package(
             name: "LibeventTests", dependencies: ["Libevent", "Bytes", "LoopTesting", "NameServing", "Repeatable"],
             swiftSettings: strict),
         .testTarget(
+            name: "TLSTests", dependencies: ["TLS", "Bytes", "CertificateMaking", "Libevent", "LoopTesting"],
+            swiftSettings: strict),
+        .testTarget(
             name: "StorageTests", dependencies: ["Storage", "HTTPSemantics", "Bytes", "Repeatable"],
             swiftSettings: strict),
         .testTarget(
@@ -178,7 +181,7 @@ let package = Package(
         .testTarget(
             name: "ConfigurationTests",
             dependencies: [
-                "Configuration", "Bytes", "HTTPSemantics", "Libevent", "Routing", "Admin", "Storage", "Upstream",
+                "Configuration", "Bytes", "HTTPSemantics", "Libevent", "Routing", "Admin", "Storage", "TLS", "Upstream",
                 "Telemetry",
             ], swiftSettings: strict),
         .testTarget(
@@ -200,7 +203,7 @@ let package = Package(
             dependencies: [
                 "Proxy", "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "LoopTesting", "Repeatable",
                 "RouteTesting",
-                "Routing", "Storage", "Telemetry", "Upstream",
+                "Routing", "Storage", "TLS", "Telemetry", "Upstream",
                 theirs("Logging", of: "swift-log"),
             ],
             swiftSettings: strict
@@ -208,7 +211,7 @@ let package = Package(
         .testTarget(
             name: "AdminTests",
             dependencies: [
-                "Admin", "Bytes", "HTTPSemantics", "Libevent", "LoopTesting", "Proxy", "Routing", "Storage",
+                "Admin", "Bytes", "HTTPSemantics", "Libevent", "LoopTesting", "Proxy", "Routing", "Storage", "TLS",
                 "Telemetry", "Upstream",
                 theirs("Logging", of: "swift-log"),
             ],
@@ -217,7 +220,9 @@ let package = Package(
         .testTarget(name: "YAMLTests", dependencies: ["YAML"], swiftSettings: strict),
         .testTarget(name: "ConsoleTests", dependencies: ["Console"], swiftSettings: strict),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["coalesced", "Libevent", "NameServing"], swiftSettings: strict),
+            name: "EndToEndTests",
+            dependencies: ["coalesced", "Bytes", "CertificateMaking", "COpenSSL", "Libevent", "NameServing", "TLS"],
+            swiftSettings: strict),
     ]
 )
 

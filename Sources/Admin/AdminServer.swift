@@ -17,6 +17,10 @@ package final class AdminServer {
     static let lingerTimeout: Int64 = 1_000_000_000
     /// The time, in nanoseconds, between two reports that `maxConnections` are open.
     static let limitReportInterval: Int64 = 60_000_000_000
+    /// The time, in nanoseconds, in which a connection that is being made at a socket of the former program comes about.
+    /// A client that comes in this time waits for the second after which its kernel sends a dropped segment again, so
+    /// the time is no longer than a nearby client needs.
+    static let leaveTime: Int64 = 20_000_000
 
     private let pages: AdminPages
     private let loop: EventLoop
@@ -28,6 +32,8 @@ package final class AdminServer {
     private var token: AdminToken?
     /// One listener, unless this program has taken over the sockets of several loops.
     private var listeners: [Listener] = []
+    /// The listeners of `acceptRest`, until their sockets are closed.
+    private var leaving: [Listener] = []
     /// The sockets, for the program that takes the place of this one; none once closed.
     package private(set) var sockets: [ListeningSocket] = []
     /// The oldest connection first.
@@ -85,14 +91,29 @@ package final class AdminServer {
     /// Accepts connections. Call `listen` before.
     package func resume() { for listener in listeners { listener.resume() } }
 
-    /// Accepts the connections that wait at sockets that the program before this one had at another address.
+    /// Accepts the connections that wait at sockets that the program before this one had at another address, and those
+    /// that are being made there. The program before this one must accept no more.
     package func acceptRest(of sockets: [ListeningSocket]) {
-        for socket in sockets { listener(of: socket).leave {} }
+        guard !sockets.isEmpty else { return }
+        for socket in sockets {
+            let listener = listener(of: socket)
+            listener.dropNewConnections()
+            leaving.append(listener)
+            // If memory is short, `leave` accepts them.
+            try? listener.start()
+        }
+        loop.schedule(after: Self.leaveTime) { [weak self] in
+            guard let self else { return }
+            for listener in leaving {
+                listener.leave { [weak self, unowned listener] in self?.leaving.removeAll { $0 === listener } }
+            }
+        }
     }
 
     /// Accepts no more connections; those that are open get their response.
     package func stopAccepting() {
         listeners = []
+        leaving = []
         sockets = []
     }
 

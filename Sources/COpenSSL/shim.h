@@ -34,6 +34,9 @@ struct coalesced_wire {
     // Bytes of `rest` from `rest_start` up to `rest_end` wait for the kernel.
     unsigned char *_Nullable rest;
     size_t rest_start, rest_end, rest_capacity;
+    // Bytes that were read from the socket before it had a wire, from `early_start` up to `early_end`.
+    unsigned char *_Nullable early;
+    size_t early_start, early_end;
 };
 
 // More bytes wait only if a peer has many records sent to it, such as answers to key updates, and reads none.
@@ -103,6 +106,13 @@ static inline int coalesced_bio_read(BIO *bio, char *bytes, int count) {
     struct coalesced_wire *wire = BIO_get_data(bio);
     BIO_clear_retry_flags(bio);
     ssize_t received;
+    if (wire->early_start < wire->early_end) {
+        size_t left = wire->early_end - wire->early_start;
+        if (left > (size_t)count) left = (size_t)count;
+        memcpy(bytes, wire->early + wire->early_start, left);
+        wire->early_start += left;
+        return (int)left;
+    }
     do { received = syscall(SYS_recvfrom, wire->descriptor, bytes, count, 0, NULL, NULL); } while (received < 0 && errno == EINTR);
     if (received == 0) wire->has_ended = 1;
     if (received < 0) {
@@ -147,7 +157,18 @@ static inline struct coalesced_wire *_Nullable coalesced_wire_new(SSL *_Nonnull 
     return wire;
 }
 
+// The next reads give these bytes first. Gives 0 if memory is short.
+static inline int coalesced_wire_put_back(struct coalesced_wire *_Nonnull wire, const void *_Nullable bytes, size_t count) {
+    if (count == 0) return 1;
+    wire->early = malloc(count);
+    if (wire->early == NULL) return 0;
+    memcpy(wire->early, bytes, count);
+    wire->early_end = count;
+    return 1;
+}
+
 static inline void coalesced_wire_free(struct coalesced_wire *_Nonnull wire) {
+    free(wire->early);
     free(wire->rest);
     free(wire);
 }
@@ -226,6 +247,47 @@ static inline STACK_OF(X509_NAME) *_Nullable coalesced_subjects(void) { return s
 static inline int coalesced_add_subject(STACK_OF(X509_NAME) *_Nonnull subjects, X509_NAME *_Nullable name) {
     X509_NAME *copy = X509_NAME_dup(name);
     return copy != NULL && sk_X509_NAME_push(subjects, copy) > 0;
+}
+
+// Writes a certificate that has signed itself, and its key (ECDSA, P-256), in PEM form. `alternatives` as in x509v3_config(5),
+// such as `DNS:localhost,IP:127.0.0.1`. Gives 0 after an error.
+static inline int coalesced_self_signed(const char *_Nonnull name, const char *_Nonnull alternatives, long days,
+                                        BIO *_Nonnull certificate, BIO *_Nonnull key_out) {
+    static const struct { int kind; const char *value; } fixed[] = {
+        {NID_basic_constraints, "critical,CA:FALSE"},
+        {NID_key_usage, "critical,digitalSignature"},
+        {NID_ext_key_usage, "serverAuth,clientAuth"},
+    };
+    int done = 0;
+    EVP_PKEY *key = EVP_PKEY_Q_keygen(NULL, NULL, "EC", "P-256");
+    X509 *made = X509_new();
+    X509V3_CTX context;
+    uint64_t serial;
+    if (key == NULL || made == NULL || RAND_bytes((unsigned char *)&serial, sizeof serial) != 1) goto end;
+    // A serial number is positive, and every program can read one of 63 bits.
+    if (!X509_set_version(made, X509_VERSION_3) || !ASN1_INTEGER_set_uint64(X509_get_serialNumber(made), serial >> 1 | 1)) goto end;
+    // Clocks of machines differ a little.
+    if (X509_gmtime_adj(X509_getm_notBefore(made), -3600) == NULL) goto end;
+    if (X509_time_adj_ex(X509_getm_notAfter(made), (int)days, 0, NULL) == NULL) goto end;
+    X509_NAME *subject = X509_get_subject_name(made);
+    if (!X509_NAME_add_entry_by_txt(subject, "CN", MBSTRING_UTF8, (const unsigned char *)name, -1, -1, 0)) goto end;
+    if (!X509_set_issuer_name(made, subject) || !X509_set_pubkey(made, key)) goto end;
+    X509V3_set_ctx(&context, made, made, NULL, NULL, 0);
+    for (size_t index = 0; index <= sizeof fixed / sizeof *fixed; index++) {
+        int isFixed = index < sizeof fixed / sizeof *fixed;
+        X509_EXTENSION *extension = X509V3_EXT_conf_nid(NULL, &context, isFixed ? fixed[index].kind : NID_subject_alt_name,
+                                                        isFixed ? fixed[index].value : alternatives);
+        if (extension == NULL) goto end;
+        int added = X509_add_ext(made, extension, -1);
+        X509_EXTENSION_free(extension);
+        if (!added) goto end;
+    }
+    if (X509_sign(made, key, EVP_sha256()) == 0) goto end;
+    done = PEM_write_bio_X509(certificate, made) && PEM_write_bio_PrivateKey(key_out, key, NULL, NULL, 0, NULL, NULL);
+end:
+    X509_free(made);
+    EVP_PKEY_free(key);
+    return done;
 }
 
 #endif

@@ -77,8 +77,16 @@ extension ProxySettings {
             listeners = newValue.map(\.address)
             proxiedListeners = Set(newValue.filter(\.isProxied).map(\.address))
             secureListeners = Dictionary(
-                newValue.filter(\.isSecure).map { ($0.address, $0.clientCertificates) }) { first, _ in first }
+                newValue.filter(\.isSecure).map { ($0.address, $0.clientCertificates) }
+            ) { first, _ in first }
         }
+    }
+}
+
+extension ProxySettings {
+    /// The listeners with TLS or the PROXY protocol, by their addresses.
+    package var specialListeners: [SocketAddress: ListenerSettings] {
+        Dictionary(listen.filter { $0.isProxied || $0.isSecure }.map { ($0.address, $0) }) { first, _ in first }
     }
 }
 

@@ -15,9 +15,10 @@ import COpenSSL
     static var shortage: TLSSettingsError { TLSSettingsError(file: "", "memory is short: \(OpenSSLErrors.takeText())") }
 }
 
-/// What the connections of one kind share in OpenSSL. Freed with its owner; its connections hold it too.
-@safe final class Context {
-    let pointer: OpaquePointer
+/// What the connections of one kind share in OpenSSL, not changed once it is set up. Freed with its owner; its
+/// connections hold it too.
+@safe final class Context: Sendable {
+    nonisolated(unsafe) let pointer: OpaquePointer
 
     /// A context with the settings that all have.
     /// - Throws: if memory is short.

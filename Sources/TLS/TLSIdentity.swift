@@ -40,15 +40,15 @@ public struct TLSIdentity: Sendable, Hashable {
 
     init(_ file: NamedFile) throws(TLSSettingsError) {
         let memory = try MemoryBIO(file.content)
-        // The callback gives no password: OpenSSL would otherwise ask on the terminal.
-        guard let pointer = unsafe PEM_read_bio_PrivateKey(memory.pointer, nil, { _, _, _, _ in 0 }, nil) else {
-            let code = OpenSSLErrors.takeFirst()
-            let needsPassword =
-                coalesced_library(code) == ERR_LIB_PEM && coalesced_reason(code) == PEM_R_BAD_PASSWORD_READ
-                || coalesced_library(code) == ERR_LIB_CRYPTO
+        // The callback gives no password, not even an empty one: OpenSSL would otherwise ask on the terminal.
+        guard let pointer = unsafe PEM_read_bio_PrivateKey(memory.pointer, nil, { _, _, _, _ in -1 }, nil) else {
+            OpenSSLErrors.forget()
+            // `BEGIN ENCRYPTED PRIVATE KEY`, or formerly `Proc-Type: 4,ENCRYPTED`. The errors differ with the version.
+            let needsPassword = String(file.content).contains("ENCRYPTED")
             throw TLSSettingsError(
                 file: file.path,
-                needsPassword ? "the key is encrypted; store it without a password" : "it holds no private key in PEM form")
+                needsPassword
+                    ? "the key is encrypted; store it without a password" : "it holds no private key in PEM form")
         }
         unsafe self.pointer = pointer
     }

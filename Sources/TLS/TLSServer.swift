@@ -1,4 +1,4 @@
-import Bytes
+public import Bytes
 import COpenSSL
 import Libevent
 
@@ -31,29 +31,26 @@ public struct TLSServerSettings: Sendable {
 
 /// The server's side of TLS on one loop: makes the `TLSStream` of each connection, and chooses the certificate.
 ///
-/// OpenSSL takes locks in a context, so each loop has contexts of its own. It may be made on another thread than its
-/// loop's, before it is given to it.
-@safe public final class TLSServer {
+/// OpenSSL takes locks in a context, so each loop has contexts of its own. Immutable: it may be made on another thread.
+@safe public final class TLSServer: Sendable {
     /// For connections before their name is known.
     private let context: Context
     /// The context for each exact name, and for each name behind a `*.`, in lower case.
-    private var exact: [String: Context] = [:]
-    private var wildcards: [String: Context] = [:]
+    private let exact: [String: Context]
+    private let wildcards: [String: Context]
     private let settings: TLSServerSettings
     /// `http/1.1` and so on, each behind a byte with its length.
     private let protocols: [UInt8]
-    /// The loop's clock in seconds, for ticket keys.
-    private let seconds: () -> Int64
 
-    /// - Parameter seconds: a clock that never goes back, called on the loop.
     /// - Throws: if a certificate or a key is damaged, or they do not belong together.
-    public init(_ settings: TLSServerSettings, seconds: @escaping () -> Int64) throws(TLSSettingsError) {
+    public init(_ settings: TLSServerSettings) throws(TLSSettingsError) {
         self.settings = settings
-        self.seconds = seconds
         protocols = settings.protocols.flatMap { [UInt8(truncatingIfNeeded: $0.utf8.count)] + Array($0.utf8) }
         // Identities that are valid for the same names, such as one with an ECDSA and one with an RSA key, share a context.
         var contexts: [[String]: Context] = [:]
         var first: Context?
+        var exact: [String: Context] = [:]
+        var wildcards: [String: Context] = [:]
         for identity in settings.identities {
             let names = try identity.chain()[0].names.sorted()
             let context: Context
@@ -74,6 +71,7 @@ public struct TLSServerSettings: Sendable {
             throw TLSSettingsError(file: "", "a TLS listener needs a certificate; name one in tls.certificates")
         }
         context = first
+        (self.exact, self.wildcards) = (exact, wildcards)
         for context in contexts.values { install(in: context) }
     }
 
@@ -120,8 +118,12 @@ public struct TLSServerSettings: Sendable {
     }
 
     /// Begins the handshake of a connection; `nil` if memory is short. On the loop.
-    /// - Parameter descriptor: of a connected socket, open as long as the stream is used.
-    public func accept(onDescriptor descriptor: Int32, _ certificates: ClientCertificates) -> TLSStream? {
+    /// - Parameters:
+    ///   - descriptor: of a connected socket, open as long as the stream is used.
+    ///   - early: bytes that were read from it before.
+    public func accept(
+        onDescriptor descriptor: Int32, _ certificates: ClientCertificates, early: ByteBuffer? = nil
+    ) -> TLSStream? {
         guard let ssl = unsafe SSL_new(context.pointer), let method = unsafe OpenSSL.method else { return nil }
         unsafe SSL_set_accept_state(ssl)
         let mode =
@@ -131,7 +133,7 @@ public struct TLSServerSettings: Sendable {
             case .required: SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT
             }
         unsafe SSL_set_verify(ssl, mode, nil)
-        return unsafe TLSStream(adopting: ssl, method, onDescriptor: descriptor, of: self)
+        return unsafe TLSStream(adopting: ssl, method, onDescriptor: descriptor, early: early, of: self)
     }
 
     // MARK: Callbacks of OpenSSL
@@ -215,7 +217,7 @@ public struct TLSServerSettings: Sendable {
             let code = unsafe code, let own = unsafe SSL_CTX_get_ex_data(SSL_get_SSL_CTX(ssl), 0)
         else { return -1 }
         let server = unsafe Unmanaged<TLSServer>.fromOpaque(own).takeUnretainedValue()
-        let (keys, now) = (server.settings.ticketKeys, server.seconds())
+        let (keys, now) = (server.settings.ticketKeys, TicketKeys.clock)
         guard isForNewTicket else {
             let asked = unsafe Array(UnsafeBufferPointer(start: name, count: 16))
             guard let found = keys.key(named: asked, at: now) else { return 0 }

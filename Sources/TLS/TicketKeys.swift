@@ -1,5 +1,6 @@
 public import Bytes
 import COpenSSL
+import Glibc
 
 /// The keys that encrypt session tickets (RFC 5077, RFC 8446 §4.6.1). A client that returns with a ticket is spared the
 /// larger part of a handshake.
@@ -36,6 +37,14 @@ public final class TicketKeys: Sendable {
 
     private let ring: Guarded<Ring>
 
+    /// Seconds of a clock that never goes back. OpenSSL asks for keys in the middle of a handshake, to which no time can
+    /// be given.
+    static var clock: Int64 {
+        var time = timespec()
+        unsafe clock_gettime(CLOCK_MONOTONIC, &time)
+        return Int64(time.tv_sec)
+    }
+
     /// Keys that are made here and take turns.
     public init() { ring = Guarded(Ring(keys: [], madeAt: .min)) }
 
@@ -46,7 +55,8 @@ public final class TicketKeys: Sendable {
         guard !bytes.isEmpty, bytes.count % Self.keySize == 0, bytes.count <= Self.keySize * Self.mostKeys else {
             throw TLSSettingsError(
                 file: file.path,
-                "it has \(bytes.count) bytes; ticket keys are one to \(Self.mostKeys) times \(Self.keySize) random bytes, the newest first")
+                "it has \(bytes.count) bytes; ticket keys are one to \(Self.mostKeys) times \(Self.keySize) random bytes, the newest first"
+            )
         }
         let keys = stride(from: 0, to: bytes.count, by: Self.keySize).map { Key(bytes[$0..<$0 + Self.keySize]) }
         ring = Guarded(Ring(keys: keys, madeAt: nil))

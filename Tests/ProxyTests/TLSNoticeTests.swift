@@ -9,10 +9,6 @@ import Upstream
 
 /// What the log says at the start, and at a reload, of the TLS to an origin.
 struct TLSNoticeTests {
-    private final class Lines: Sendable {
-        let all = Guarded<[String]>([])
-    }
-
     /// Keeps the lines that are logged.
     private struct Keeper: LogHandler {
         let lines: Lines
@@ -25,6 +21,10 @@ struct TLSNoticeTests {
         }
 
         func log(event: LogEvent) { lines.all.withLock { $0.append("\(event.level) \(event.message)") } }
+    }
+
+    private final class Lines: Sendable {
+        let all = Guarded<[String]>([])
     }
 
     private static func told(_ change: (inout UpstreamSettings) -> Void) -> [String] {

@@ -189,7 +189,7 @@ struct RedisClientTests {
 
     @Test func `a stopped engine costs a time limit a few times, then nothing until it goes on`() throws {
         let server = try RedisServer()
-        var client: TestClient?
+        var (client, last): (TestClient?, String?)
         try onLoop { loop in
             client = TestClient(server.address, on: loop) {
                 ($0.timeout, $0.probeInterval, $0.stall) = (10 * millisecond, 20 * millisecond, 60 * second)
@@ -208,12 +208,18 @@ struct RedisClientTests {
                 case "ready":
                     server.signal(SIGSTOP)
                     sendUntilOpen(client)
-                case "breaker closed": client.send(command("GET", "k")) { _ in client.end() }
+                case "breaker closed":
+                    // The engine is a process of its own, which may wait for the processor for longer than the timeout.
+                    client.client.send(command("GET", "k"), until: client.loop.now + 5 * second) {
+                        last = "\($0)"
+                        client.end()
+                    }
                 default: break
                 }
             }
         }
-        #expect(client?.replies == Array(repeating: "late", count: 5) + ["unavailable: breaker-open", "null"])
+        #expect(client?.replies == Array(repeating: "late", count: 5) + ["unavailable: breaker-open"])
+        #expect(last == "null")
         #expect(client?.events == ["ready", "breaker opened", "breaker closed"])
     }
 }

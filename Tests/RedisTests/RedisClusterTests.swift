@@ -211,13 +211,28 @@ struct RedisClusterTests {
         return ports
     }
 
-    @Test func `two real nodes are one engine, also while a slot is on its way`() throws {
-        let ports = try Self.freePorts(4)
-        let nodes = try [0, 1].map { index in
-            try RedisServer(
-                "--port", "\(ports[index])", "--bind", "127.0.0.1", "--cluster-enabled", "yes", "--cluster-port",
-                "\(ports[index + 2])")
+    /// Two nodes, their ports, and those on which they talk with each other.
+    private static func realNodes() throws -> (nodes: [RedisServer], ports: [UInt16]) {
+        var attempts = 1
+        while true {
+            let ports = try freePorts(4)
+            do {
+                let nodes = try [0, 1].map { index in
+                    try RedisServer(
+                        "--port", "\(ports[index])", "--bind", "127.0.0.1", "--cluster-enabled", "yes",
+                        "--cluster-port", "\(ports[index + 2])")
+                }
+                return (nodes, ports)
+            } catch {
+                // The kernel may give a free port to another test before the node binds it.
+                guard attempts < 5 else { throw error }
+                attempts += 1
+            }
         }
+    }
+
+    @Test func `two real nodes are one engine, also while a slot is on its way`() throws {
+        let (nodes, ports) = try Self.realNodes()
         var (cluster, direct, ids): (TestCluster?, [TestClient], [String]) = (nil, [], ["", ""])
         var (moved, values): ([String], [String]) = ([], [])
         let keys = (0..<50).map { "key\($0)" }

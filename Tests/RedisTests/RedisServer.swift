@@ -43,6 +43,10 @@ final class RedisServer {
         process = try Self.spawn(program, port + own + arguments)
         for _ in 0..<1000 {
             if canConnect { return }
+            guard waitpid(process, nil, WNOHANG) == 0 else {
+                process = 0
+                throw NotThere(description: "redis-server ended at once")
+            }
             usleep(5000)
         }
         throw NotThere(description: "redis-server did not start")

@@ -52,6 +52,8 @@ import Testing
         let engine = try Engine()
         let resource = try Resource(engine)
         try resource.connection.send("CONFIG", "SET", "maxmemory-policy", "volatile-lfu")
+        // The engine would take one off each frequency when the next minute of its clock begins.
+        try resource.connection.send("CONFIG", "SET", "lfu-decay-time", "0")
         func frequency(_ name: String) throws -> Int64 {
             guard case .integer(let number) = try resource.connection.send("OBJECT", "FREQ", name) else { return -1 }
             return number

@@ -40,9 +40,7 @@ final class Asker: ExchangeHandler {
     ) throws {
         let loop = try EventLoop()
         self.loop = loop
-        let server = try tls.map { settings in
-            try TLSServer(settings) { [unowned loop] in loop.now / 1_000_000_000 }
-        }
+        let server = try tls.map { try TLSServer($0) }
         servers = try scripts.map { try ScriptedServer(on: loop, $0, tls: server) }
         var settings = UpstreamSettings(
             name: "origin",

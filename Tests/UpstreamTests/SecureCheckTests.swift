@@ -27,7 +27,7 @@ import Testing
             let tls = try identity.map { identity in
                 var settings = TLSServerSettings()
                 settings.identities = [identity]
-                return try TLSServer(settings) { [unowned loop] in loop.now / second }
+                return try TLSServer(settings)
             }
             let scripted = try ScriptedServer(on: loop, [script, script], tls: tls)
             server = scripted

@@ -144,6 +144,10 @@ import Glibc
         do throws(SystemError) { try startWatching() } catch { retryLater(error) }
     }
 
+    /// From now on the kernel drops new connections (`ListeningSocket.dropNewConnections`); those that are being made
+    /// come about.
+    public func dropNewConnections() { socket?.dropNewConnections() }
+
     /// Accepts the connections in the kernel's queue, which closing alone would reset, and closes. That takes longer if
     /// descriptors are short. The queue of a socket that the service manager keeps is left to the next program that
     /// accepts on it.

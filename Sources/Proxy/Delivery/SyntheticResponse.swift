@@ -54,6 +54,12 @@ struct SyntheticResponse: Error {
         sentence = ByteSlice(text)
     }
 
+    /// A response with this content.
+    init(content: OwnContent) {
+        self.init(.ok, "", as: .synthetic)
+        ownContent = content
+    }
+
     /// The response to a request that its route's rules refuse.
     init(_ refusal: AccessRules.Refusal, by rules: AccessRules, on route: Route) {
         switch refusal {

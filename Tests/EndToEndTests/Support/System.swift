@@ -169,11 +169,14 @@ enum System {
         _ = unsafe rmdir(path)
     }
 
+    static func makeFolder(_ path: String) { _ = unsafe mkdir(path, 0o755) }
+
     /// Makes a symbolic link.
     static func link(_ path: String, to target: String) throws {
         guard unsafe symlink(target, path) == 0 else { throw Failure(call: "symlink \(path)", code: errno) }
     }
 
+    static func makeFIFO(_ path: String) { _ = unsafe mkfifo(path, 0o600) }
     static func makeExecutable(_ path: String) { _ = unsafe chmod(path, 0o755) }
     static func remove(_ path: String) { _ = unsafe unlink(path) }
     static func rename(_ old: String, to new: String) { _ = unsafe Glibc.rename(old, new) }

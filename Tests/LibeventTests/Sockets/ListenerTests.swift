@@ -42,6 +42,33 @@ import Testing
         #expect(throws: ListenError.self) { try Listener.probe(first.localAddress) }
     }
 
+    @Test func `a connection to a socket that drops new ones goes to the next socket at its port`() throws {
+        var accepted: [String] = []
+        try onLoop { loop in
+            var settings = Listener.Settings()
+            settings.sharesPort = true
+            let former = try Listener(anyPort, on: loop, settings: settings) { _, _ in accepted.append("former") }
+            let address = former.localAddress
+            let everywhere = SocketAddress.ipv4(.any, port: address.port ?? 0)
+            let next = try Listener(everywhere, on: loop, settings: settings) { _, _ in
+                accepted.append("next")
+                loop.stop()
+            }
+            let early = try TestSocket(connectingTo: address, on: loop)
+            former.dropNewConnections()
+            // Its kernel tries again after a second, when the former socket is closed.
+            let late = try TestSocket(connectingTo: address, on: loop)
+            var error: SystemError?
+            late.onConnected = { error = $0 }
+            loop.schedule(after: 100 * millisecond) { former.leave {} }
+            loop.run()
+            #expect(error == nil)
+            withExtendedLifetime((early, late, next)) {}
+            loop.stop()
+        }
+        #expect(accepted == ["former", "next"])
+    }
+
     @Test func `several loops share a port, but a probe finds the port taken`() throws {
         let loop = try EventLoop()
         var settings = Listener.Settings()
