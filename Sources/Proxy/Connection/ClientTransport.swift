@@ -337,6 +337,7 @@ class ClientTransport: Socket {
         case .endOfStream where isEndPending:
             hasEnded = true
             stopReading()
+            giveBackContext()
         case .endOfStream, .failed: end()
         }
     }

@@ -84,7 +84,6 @@ final class Recorder {
                 feed?.append(record, client: client.span, method: Span(), host: Span(), target: Span())
                 return
             }
-            let logged = security.logged
             feed?.append(
                 record, client: client.span, method: Span(), host: Span(), target: Span(), upstream: Span(),
                 detail: Span(), referer: Span(), userAgent: Span(), requestID: Span(), security: logged.span)

@@ -35,7 +35,7 @@ import Testing
         }
         let named =
             usage.contains("[<options>]")
-            ? list.map { $0.split(separator: "   ", maxSplits: 1)[0] }.joined(separator: "\n") : usage
+            ? list.map { $0.split(separator: "   ", maxSplits: 1)[0] }.joined(separator: "\n") : String(usage)
         let options = Set(named.matches(of: /--([a-z-]+)(?: <([^>]+)>)?/).map { "\($0.1) \($0.2 ?? "")" })
         #expect(options == Set(written.matches(of: /Fl -([a-z-]+)(?: Ar ([^ \n]+))?/).map { "\($0.1) \($0.2 ?? "")" }))
         let arguments = Set(usage.matches(of: /\[<([a-z]+)>(?: \.\.\.)?\]/).map(\.output.1).filter { $0 != "options" })
