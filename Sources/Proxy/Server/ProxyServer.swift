@@ -170,7 +170,7 @@ package final class ProxyServer {
         let opened: [ListenTarget]
         let certificates: Certificates
         do throws(StartError) {
-            certificates = try certificates.changed(to: new, workers: workers.count)
+            certificates = try self.certificates.changed(to: new, workers: workers.count)
             opened = try openTargets(of: new)
         } catch {
             return completion(error)
