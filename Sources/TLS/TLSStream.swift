@@ -166,6 +166,8 @@ public import Libevent
     private var broken: SystemError {
         let (readError, writeError) = unsafe (wire.pointee.read_error, wire.pointee.write_error)
         if readError != 0 { return SystemError(.receive, code: readError) }
+        // Behind the end of the connection OpenSSL sends an alert, which fails.
+        if unsafe wire.pointee.has_ended != 0 { return .cut }
         return writeError != 0 ? SystemError(.send, code: writeError) : .cut
     }
 
@@ -231,11 +233,15 @@ public import Libevent
         return isSilent
     }
 
-    override public func endStream() {
-        guard state == .open, unsafe coalesced_wire_flush(wire) == 1, owed == 0 else { return }
-        state = .ended
-        _ = unsafe SSL_shutdown(ssl)
-        OpenSSLErrors.forget()
+    override public func endStream() -> Bool {
+        guard state == .open || state == .ended else { return true }
+        if state == .open {
+            guard unsafe coalesced_wire_flush(wire) == 1 else { return unsafe wire.pointee.write_error != 0 }
+            state = .ended
+            _ = unsafe SSL_shutdown(ssl)
+            OpenSSLErrors.forget()
+        }
+        return unsafe coalesced_wire_flush(wire) == 1 || wire.pointee.write_error != 0
     }
 
     // MARK: What was agreed on

@@ -51,9 +51,10 @@ struct SecurePair {
         else { throw SystemError.cut }
         (self.serverStream, self.clientStream) = (serverStream, clientStream)
         var (own, other) = (TLSStream.Progress.needsBytes, TLSStream.Progress.needsBytes)
-        for _ in 0..<64 where own != .done || other != .done {
-            if other != .done { other = clientStream.advance() }
-            if own != .done { own = serverStream.advance() }
+        func mayGoOn(_ progress: TLSStream.Progress) -> Bool { progress == .needsBytes || progress == .needsRoom }
+        for _ in 0..<64 {
+            if mayGoOn(other) { other = clientStream.advance() }
+            if mayGoOn(own) { own = serverStream.advance() }
         }
         guard own == .done, other == .done else { throw Unfinished(server: own, client: other) }
         server.secure(with: serverStream)

@@ -15,8 +15,11 @@ struct TLSStreamTests {
     /// Sends `bytes` from the server in pieces of all sizes, as the kernel takes them, and gives what the client read.
     private func received(_ bytes: [UInt8], isNarrow: Bool, leastRead: Int = 4096) throws -> [UInt8] {
         var result: [UInt8] = []
+        // Kept until the loop has ended.
+        var kept: SecurePair?
         try onLoop { loop in
             let pair = try SecurePair(on: loop, isNarrow: isNarrow)
+            kept = pair
             let whole = ByteSlice(copying: bytes.span)
             var sent = 0
             let list = GatherList()
@@ -39,7 +42,7 @@ struct TLSStreamTests {
                         return loop.stop()
                     }
                 }
-                socket.close()
+                do throws(SystemError) { try socket.shutdownWrite() } catch { Issue.record("\(error)") }
             }
             let input = ByteBuffer(capacity: leastRead)
             pair.server.onWritable = send
@@ -58,6 +61,7 @@ struct TLSStreamTests {
             pair.client.startReading()
             pair.server.armWrite()
         }
+        withExtendedLifetime(kept) {}
         return result
     }
 
@@ -74,8 +78,10 @@ struct TLSStreamTests {
     }
 
     @Test func `a connection that ends without the peer's word is a failure`() throws {
+        var kept: SecurePair?
         try onLoop { loop in
             let pair = try SecurePair(on: loop)
+            kept = pair
             let input = ByteBuffer(capacity: 4096)
             pair.client.onReadable = { socket in
                 #expect(socket.read(into: input) == .failed(.cut))
@@ -85,11 +91,14 @@ struct TLSStreamTests {
             // As if the network ended it.
             _ = pair.server.handOver()
         }
+        withExtendedLifetime(kept) {}
     }
 
     @Test func `after the end of its stream a peer still reads`() throws {
+        var kept: SecurePair?
         try onLoop { loop in
             let pair = try SecurePair(on: loop)
+            kept = pair
             let input = ByteBuffer(capacity: 4096)
             pair.client.onReadable = { socket in
                 #expect(socket.read(into: input) == .endOfStream)
@@ -104,6 +113,7 @@ struct TLSStreamTests {
             pair.server.startReading()
             try pair.server.shutdownWrite()
         }
+        withExtendedLifetime(kept) {}
     }
 
     @Test func `a session ticket is no byte of the stream`() throws {

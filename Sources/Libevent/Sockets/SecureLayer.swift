@@ -23,8 +23,10 @@ import CLibevent
     /// Whether no bytes, no end and no error wait to be read. Consumes no byte of the stream.
     open var isSilent: Bool { true }
 
-    /// Announces the end of the stream to the peer, if all bytes before it are on their way. May be called again.
-    open func endStream() {}
+    /// Announces the end of the stream to the peer, behind all bytes that were written. May be called again.
+    /// - Returns: whether the kernel has taken the announcement, or cannot take it any more. Otherwise it waits for
+    ///   room, and the caller calls again when there is some.
+    open func endStream() -> Bool { true }
 
     /// The most bytes of one record, and so of one `send` by `write`.
     static let record = 16 << 10

@@ -25,6 +25,8 @@ import Glibc
     @exclusivity(unchecked) private(set) var layer: SecureLayer?
     /// Whether the loop will call `readOn()`.
     private var isToReadOn = false
+    /// Whether `shutdownWrite` waits until the kernel takes what the layer says at the end.
+    public private(set) final var isEndPending = false
 
     /// Takes over a connected socket, such as one from a `Listener`.
     /// - Parameter layer: through which the bytes pass from now on, on the same descriptor.
@@ -93,6 +95,9 @@ import Glibc
     /// The peer has gone; see `watchForDeparture()`.
     open func peerHasGone() {}
 
+    /// The end of the stream, which waited for room after `shutdownWrite` (`isEndPending`), is sent.
+    open func endWasSent() {}
+
     /// The iteration in which `callAtIterationEnd()` was called has come to its end.
     open func iterationEnds() {}
 
@@ -147,9 +152,10 @@ import Glibc
         }
     }
 
-    /// Stops the calls of `writable()`. Does nothing while connecting, since the watch then waits for the outcome.
+    /// Stops the calls of `writable()`. Does nothing while connecting, since the watch then waits for the outcome, nor
+    /// while the end of the stream waits for room.
     public final func disarmWrite() {
-        if !isConnecting, unsafe writeWatch != nil { unsafe writeWatch = nil }
+        if !isConnecting, !isEndPending, unsafe writeWatch != nil { unsafe writeWatch = nil }
     }
 
     /// Calls `peerHasGone()` when the peer has closed its side for good, as its reset shows. For use after the end of
@@ -211,7 +217,7 @@ import Glibc
 
     private func becameWritable() {
         loop.noteBeginning()
-        guard isConnecting else { return writable() }
+        guard isConnecting else { return isEndPending ? endPendingStream() : writable() }
         isConnecting = false
         disarmWrite()
         var code: Int32 = 0
@@ -219,6 +225,15 @@ import Glibc
         let result = unsafe getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &length)
         if result != 0 { code = errno }
         connected(code == 0 ? nil : SystemError(.connect, code: code))
+    }
+
+    private func endPendingStream() {
+        guard unsafe layer?.endStream() != false else { return }
+        isEndPending = false
+        disarmWrite()
+        // Fails if the peer has gone.
+        _ = Glibc.shutdown(descriptor, Int32(SHUT_WR))
+        endWasSent()
     }
 
     /// Never on the caller's stack: a caller does not expect that arming a watch closes the socket.
@@ -234,7 +249,7 @@ import Glibc
     /// very many sockets close together, some iterations of the loop later (`ClosingQueue`).
     /// A layer tells the peer first that nothing is missing.
     public final func close() {
-        if let layer = unsafe layer, !isClosed { layer.endStream() }
+        if let layer = unsafe layer, !isClosed { _ = layer.endStream() }
         releaseDescriptor()
     }
 
@@ -250,7 +265,10 @@ import Glibc
     /// Sends the end of the stream; reading continues.
     /// - Throws: if the socket is closed, or its connection has ended.
     public final func shutdownWrite() throws(SystemError) {
-        if let layer = unsafe layer, !isClosed { layer.endStream() }
+        if let layer = unsafe layer, !isClosed, !layer.endStream() {
+            isEndPending = true
+            return armWrite()
+        }
         guard Glibc.shutdown(descriptor, Int32(SHUT_WR)) == 0 else { throw .last(.shutdown) }
     }
 

@@ -320,9 +320,13 @@ class ClientTransport: Socket {
     final func linger() {
         enter(.lingering)
         try? shutdownWrite()
-        if hasEnded { return end() }
+        if hasEnded, !isEndPending { return end() }
         due(.linger, clients.timeouts.linger)
-        startReading()
+        if !hasEnded { startReading() }
+    }
+
+    override final func endWasSent() {
+        if phase == .lingering, hasEnded { end() }
     }
 
     private func discard() {
@@ -330,6 +334,10 @@ class ClientTransport: Socket {
         buffer.removeAll()
         switch read(into: buffer, minimum: 4096) {
         case .bytes, .wouldBlock: giveBackContext()
+        case .endOfStream where isEndPending:
+            hasEnded = true
+            stopReading()
+            giveBackContext()
         case .endOfStream, .failed: end()
         }
     }

@@ -30,7 +30,8 @@ extension HTTP1Responses {
     final func send(_ hit: HitPath.Hit, from start: Int, to head: RequestHead, _ fields: FieldView) {
         let (output, list, began) = (clients.batch.output, context.gatherList, requestBegan)
         // The client sends no more requests (RFC 9112 §9.6), so no unread bytes can turn the close into a reset.
-        let closes = head.connection.close && fields.bytes.count == head.length
+        // The word at the end of TLS may have to wait for room.
+        let closes = head.connection.close && fields.bytes.count == head.length && !isSecure
         var body: CompleteBodyReader?
         if !hit.isInOutput {
             let reader = CompleteBodyReader(hit.stored.pieces ?? ShortList(), part: hit.part)
