@@ -221,7 +221,9 @@ let package = Package(
         .testTarget(name: "ConsoleTests", dependencies: ["Console"], swiftSettings: strict),
         .testTarget(
             name: "EndToEndTests",
-            dependencies: ["coalesced", "Bytes", "CertificateMaking", "COpenSSL", "Libevent", "NameServing", "TLS"],
+            dependencies: [
+                "coalesced", "Bytes", "CertificateMaking", "COpenSSL", "Libevent", "NameServing", "Repeatable", "TLS",
+            ],
             swiftSettings: strict),
     ]
 )

@@ -82,12 +82,6 @@ public enum TLSVersion: String, Sendable, Hashable, CaseIterable {
 
     deinit { unsafe X509_STORE_free(store) }
 
-    /// The bundles of the distributions, the first of which is read for the authorities of the system.
-    public static let systemFiles = [
-        "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
-        "/etc/ssl/cert.pem",
-    ]
-
     /// Tells clients of `context` whose certificates are asked for.
     func announce(in context: Context) throws(TLSSettingsError) {
         guard let names = unsafe coalesced_subjects() else { throw OpenSSL.shortage }

@@ -3,16 +3,24 @@ import Glibc
 
 /// The authorities that the system believes.
 extension TLSAuthorities {
-    /// Those of the file that the environment variable `SSL_CERT_FILE` names, else of the first of `systemFiles` that
-    /// exists. Read at the first use, which takes tens of milliseconds and so must not be on a loop of requests; a
-    /// change of the file counts after a restart.
+    /// The files that may hold them, the first one that exists counts: the one that the environment variable
+    /// `SSL_CERT_FILE` names, as with OpenSSL, or else the bundles of the distributions.
+    public static let systemFiles: [String] = {
+        // The program sets no variable, so the text stays where it is while it is copied.
+        let named = unsafe getenv("SSL_CERT_FILE").map { unsafe String(cString: $0) }
+        if let named, named.hasPrefix("/") { return [named] }
+        return [
+            "/etc/ssl/certs/ca-certificates.crt", "/etc/pki/tls/certs/ca-bundle.crt", "/etc/ssl/ca-bundle.pem",
+            "/etc/ssl/cert.pem",
+        ]
+    }()
+
+    /// Those of the first of `systemFiles` that exists. Read at the first use, which takes tens of milliseconds and so
+    /// must not be on a loop of requests; a change of the file counts after a restart.
     public static let system: Result<TLSAuthorities, TLSSettingsError> = readSystemFile()
 
     private static func readSystemFile() -> Result<TLSAuthorities, TLSSettingsError> {
-        // The program sets no variable, so the text stays where it is while it is copied.
-        let named = unsafe getenv("SSL_CERT_FILE").map { unsafe String(cString: $0) }
-        let files = named.map { [$0] } ?? systemFiles
-        for path in files {
+        for path in systemFiles {
             guard let content = contents(of: path) else { continue }
             var file = NamedFile(path: path)
             file.content = content
@@ -20,9 +28,8 @@ extension TLSAuthorities {
         }
         return .failure(
             TLSSettingsError(
-                file: "",
-                named.map { "the authorities' file \($0), which SSL_CERT_FILE names, cannot be read" }
-                    ?? "there is no file with the system's authorities (the package ca-certificates has it)"))
+                file: systemFiles[0],
+                "no file with the system's authorities can be read (the package ca-certificates has one)"))
     }
 
     /// `nil` if the file cannot be read.

@@ -7,9 +7,9 @@ struct SecureSite {
     let proxy: Program
     /// Has the files that the configuration names, and `authority.pem`.
     let folder: String
-
     /// The listener in the clear.
-    var plain: Address { Address(endpoint: .tcp(proxy.ports[1])) }
+    let plain: Address
+
     /// The TLS listener, for whoever makes the handshake.
     var raw: Address { Address(endpoint: .tcp(proxy.endpoint.port)) }
     var port: UInt16 { proxy.endpoint.port }
@@ -51,7 +51,8 @@ struct SecureSite {
         }
         let keys = tls.mapValues { $0.replacing("FILES", with: folder) }
             .merging(["certificates": "[\(certificates.joined(separator: ", "))]"]) { own, _ in own }
-        let listen = "[{address: \"https://127.0.0.1:0\"\(listener)}, \"127.0.0.1:0\"]"
+        let plain = try Socket.freePort()
+        let listen = "[{address: \"https://127.0.0.1:0\"\(listener)}, \"127.0.0.1:\(plain)\"]"
         let all =
             settings + [.other(section: "", key: "listen", value: listen)]
             + keys.map { .other(section: "tls", key: $0.key, value: $0.value) }
@@ -60,7 +61,9 @@ struct SecureSite {
         origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=600", body: "hello")] }
         let proxy = try Program.serve(servers: [origin.url], all, listeners: 2)
         defer { proxy.stop() }
-        do { try body(SecureSite(origin: origin, proxy: proxy, folder: folder)) } catch {
+        let site = SecureSite(
+            origin: origin, proxy: proxy, folder: folder, plain: Address(endpoint: .tcp(plain)))
+        do { try body(site) } catch {
             throw Trouble(error: error, said: String(proxy.diagnostics.suffix(4000)))
         }
         if let exit = proxy.exit(), !proxy.mayHaveEnded(with: exit) {

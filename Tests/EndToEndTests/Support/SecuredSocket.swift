@@ -55,7 +55,8 @@ final class SecuredSocket: Sendable {
                 }
                 // Answers to key updates.
                 flush(&state)
-                if outcome == .needsBytes, received == 0, take(&state) { continue }
+                // About as many as the caller wants: what else waits with the kernel holds up the peer.
+                if outcome == .needsBytes, take(&state, atMost: limit - received + 64) { continue }
                 state.mayHoldBytes = received > 0 && outcome != .needsBytes
                 if received > 0 { return .bytes(received) }
                 switch outcome {
@@ -133,9 +134,9 @@ final class SecuredSocket: Sendable {
     }
 
     /// Reads the wire once; false if there was nothing.
-    private func take(_ state: inout State) -> Bool {
+    private func take(_ state: inout State, atMost limit: Int = 16 << 10) -> Bool {
         guard state.wireEnd == nil else { return false }
-        var piece = [UInt8](repeating: 0, count: 16 << 10)
+        var piece = [UInt8](repeating: 0, count: min(limit, 64 << 10))
         let outcome = Socket.readPlain(descriptor, into: &piece, atMost: piece.count)
         switch outcome {
         case .bytes(let count):

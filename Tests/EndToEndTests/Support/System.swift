@@ -86,10 +86,13 @@ enum System {
         }
     }
 
-    static func write(_ text: String, to path: String) throws { try write(Array(text.utf8), to: path) }
+    /// - Parameter permissions: of a new file.
+    static func write(_ text: String, to path: String, permissions: mode_t = 0o644) throws {
+        try write(Array(text.utf8), to: path, permissions: permissions)
+    }
 
-    static func write(_ bytes: [UInt8], to path: String) throws {
-        let file = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    static func write(_ bytes: [UInt8], to path: String, permissions: mode_t = 0o644) throws {
+        let file = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, permissions)
         guard file >= 0 else { throw Failure(call: "open \(path)", code: errno) }
         defer { _ = Glibc.close(file) }
         guard unsafe Glibc.write(file, bytes, bytes.count) == bytes.count else {

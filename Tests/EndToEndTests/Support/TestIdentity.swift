@@ -5,8 +5,11 @@ import TLS
 /// The authority of these tests, and what it has issued for the program and the scripted origins. Made once.
 enum TestIdentity {
     static let authority = TestAuthority("End-to-End Authority")
-    static let ofProgram = authority.identity(for: "127.0.0.1", "localhost")
-    static let ofOrigins = authority.identity(for: "127.0.0.1", "127.0.0.2", "127.0.0.3", "localhost", "origin.test")
+    /// The program warns of certificates that expire soon.
+    private static let month = -3600...30 * 86_400
+    static let ofProgram = authority.identity(for: "127.0.0.1", "localhost", valid: month)
+    static let ofOrigins = authority.identity(
+        for: "127.0.0.1", "127.0.0.2", "127.0.0.3", "localhost", "origin.test", valid: month)
 
     /// Of the authority, in PEM form.
     static let authorityText = authority.file.text
@@ -21,7 +24,8 @@ enum TestIdentity {
     /// Writes `path.pem` and `path.key`.
     static func write(_ identity: TLSIdentity, to path: String) throws {
         try System.write(identity.certificate.text, to: "\(path).pem")
-        try System.write(identity.key.text, to: "\(path).key")
+        // The program warns of keys that everybody can read.
+        try System.write(identity.key.text, to: "\(path).key", permissions: 0o600)
     }
 }
 

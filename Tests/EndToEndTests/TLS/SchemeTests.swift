@@ -65,8 +65,9 @@ import Testing
         defer { origin.stop() }
         origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=600", body: "hello")] }
         try TestIdentity.write(TestIdentity.ofProgram, to: "\(folder)/site")
+        let port = try Socket.freePort()
         let file = """
-            listen: ["https://127.0.0.1:0", "127.0.0.1:0"]
+            listen: ["https://127.0.0.1:0", "127.0.0.1:\(port)"]
             tls: {certificates: [{certificate: \(folder)/site.pem, key: \(folder)/site.key}]}
             upstreams: [{name: origin, servers: ["\(origin.url)"]}]
             routes:
@@ -77,7 +78,7 @@ import Testing
             """
         let proxy = try Program.serve(file: file, listeners: 2)
         defer { proxy.stop() }
-        let plain = Address(endpoint: .tcp(proxy.ports[1]))
+        let plain = Address(endpoint: .tcp(port))
         let redirect = try plain.get("/x?a=1", "Host: a.test")
         #expect([301, 302, 307, 308].contains(redirect.status))
         #expect(redirect["location"] == "https://a.test/x?a=1")
