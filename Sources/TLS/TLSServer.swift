@@ -225,8 +225,8 @@ public struct TLSServerSettings: Sendable {
             guard unsafe coalesced_set_ticket_code(code, &codeKey, codeKey.count) == 1,
                 unsafe EVP_DecryptInit_ex(cipher, EVP_aes_256_cbc(), nil, found.key.cipher, vector) == 1
             else { return -1 }
-            // TLS 1.3 gives a new ticket with each connection anyway.
-            return found.isOld ? 2 : 1
+            // With TLS 1.3 a client uses a ticket once (RFC 8446 §C.4), so it needs another one.
+            return unsafe found.isOld || SSL_version(ssl) == TLS1_3_VERSION ? 2 : 1
         }
         guard let key = keys.current(at: now), unsafe RAND_bytes(vector, 16) == 1 else { return -1 }
         unsafe name.update(from: key.name, count: 16)

@@ -27,6 +27,9 @@ struct TLSHandshakeTests {
                 let pair = try SecurePair(on: loop, server, .off, client, name: "localhost", sessions: sessions)
                 #expect(pair.serverStream.isResumed == isResumed)
                 takeTicket(pair)
+                // A session whose connection broke is not resumed.
+                pair.client.close()
+                withExtendedLifetime(pair) {}
             }
             loop.stop()
         }

@@ -119,10 +119,10 @@ import Testing
             ])
         #expect(lines("upstream_failures") == samples("upstream_failures", kinds, from: 8))
         let classes = StatusClass.allCases.map { ",class=\"\($0.name)\"" }
-        #expect(lines("upstream_responses") == samples("upstream_responses", classes, from: 20))
-        #expect(lines("upstream_fetches") == samples("upstream_fetches", [""], from: 25))
-        #expect(lines("upstream_retries") == samples("upstream_retries", [""], from: 26))
-        #expect(lines("upstream_resumes") == samples("upstream_resumes", [""], from: 27))
+        #expect(lines("upstream_responses") == samples("upstream_responses", classes, from: 21))
+        #expect(lines("upstream_fetches") == samples("upstream_fetches", [""], from: 26))
+        #expect(lines("upstream_retries") == samples("upstream_retries", [""], from: 27))
+        #expect(lines("upstream_resumes") == samples("upstream_resumes", [""], from: 28))
     }
 
     @Test func `durations of an upstream are a histogram with its name as a label`() {

@@ -43,7 +43,7 @@ final class ScriptedServer {
             if let stream { onStream(stream) }
             connections.append(
                 ScriptedConnection(adopting: descriptor, through: stream, on: loop, script) {
-                    [unowned self] in onEvent($0)
+                    [weak self] in self?.onEvent($0)
                 })
         }
     }

@@ -29,7 +29,8 @@ final class SecureProgram {
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let (name, text): (String, String) =
             switch kind {
-            case .coalesced: ("settings.yaml", Self.coalesced(plain, secure, origin, originIsSecure, certificate, folder))
+            case .coalesced:
+                ("settings.yaml", Self.coalesced(plain, secure, origin, originIsSecure, certificate, folder))
             case .nginx: ("nginx.conf", Self.nginx(plain, secure, origin, originIsSecure, certificate, folder))
             case .haproxy: ("haproxy.cfg", Self.haproxy(plain, secure, origin, originIsSecure, certificate))
             }

@@ -77,8 +77,12 @@ struct SecureTable {
             }
         }
         let count = plan.isQuick ? 200 : 1000
-        add("full handshake, with a request of 1 KiB", try figures(programs) { try handshakes($0, count, resumed: false) })
-        add("resumed handshake, with a request of 1 KiB", try figures(programs) { try handshakes($0, count, resumed: true) })
+        add(
+            "full handshake, with a request of 1 KiB",
+            try figures(programs) { try handshakes($0, count, resumed: false) })
+        add(
+            "resumed handshake, with a request of 1 KiB",
+            try figures(programs) { try handshakes($0, count, resumed: true) })
         add("KB of an idle connection", try figures(programs, turns: 1) { try idle($0, plan.isQuick ? 500 : 2000) })
         // nginx as the origin: its own time is not counted.
         let secureOrigin = try SecureProgram(

@@ -21,7 +21,7 @@ final class Handshakes {
     private var hasHook = false
     /// In the order in which they began; those that are over leave when they are the first, or are many.
     private var begun: [Weak] = []
-    private var open = 0
+    private var underWay = 0
 
     private struct Weak { weak var connection: HandshakingConnection? }
 
@@ -75,13 +75,13 @@ final class Handshakes {
     /// The first byte of the connection has arrived. Each call is followed by one of `ended`.
     func began(_ connection: HandshakingConnection) {
         begun.append(Weak(connection: connection))
-        open += 1
-        if open > Self.most { endOldest() }
+        underWay += 1
+        if underWay > Self.most { endOldest() }
     }
 
     /// A handshake that had begun is over.
     func ended() {
-        open -= 1
+        underWay -= 1
         if begun.count > 2 * Self.most { begun.removeAll { $0.connection?.isClosed != false } }
     }
 

@@ -51,7 +51,9 @@ import Testing
             }
             #expect(site.origin.total == 0)
             // What has no token's form is not for the folder.
-            for target in ["/../secret", "/%2e%2e/secret", "/..%2fsecret", "/token/", "/token/../token", "/", "/token?a"] {
+            for target in [
+                "/../secret", "/%2e%2e/secret", "/..%2fsecret", "/token/", "/token/../token", "/", "/token?a",
+            ] {
                 let answer = try site.plain.get("\(Self.path)\(target)")
                 #expect(!answer.text.contains("secret"), "\(target)")
                 #expect(answer.text != "token", "\(target)")

@@ -72,7 +72,10 @@ import Testing
         try SecureSite.run { site in
             // `R` on a line of its own asks for it; s_client reads the next line after that.
             let run = try Command.run(
-                ["sh", "-c", "(sleep 0.3; echo R; sleep 0.5) | openssl s_client -tls1_2 -connect 127.0.0.1:\(site.port)"])
+                [
+                    "sh", "-c",
+                    "(sleep 0.3; echo R; sleep 0.5) | openssl s_client -tls1_2 -connect 127.0.0.1:\(site.port)",
+                ])
             #expect(run.everything.contains("RENEGOTIATING"))
             #expect(run.everything.contains("no renegotiation"))
             #expect(try isWell(site))
@@ -80,7 +83,8 @@ import Testing
     }
 
     @Test(arguments: [TLS1_2_VERSION, TLS1_3_VERSION], [false, true])
-    func `a connection cut in any state of the handshake leaves nothing behind`(_ version: Int32, _ isReset: Bool) throws
+    func `a connection cut in any state of the handshake leaves nothing behind`(_ version: Int32, _ isReset: Bool)
+        throws
     {
         try SecureSite.run { site in
             #expect(try isWell(site))

@@ -67,7 +67,8 @@ import Testing
             let answers = site.proxy.crowd(1_000, get: "/cold").finished(within: .seconds(120))
             #expect(answers.count { $0.isWhole(length) } == 1_000)
             #expect(site.origin.count("/cold") == 1)
-            guard let sent = site.origin.requests("/cold").first?.at, let first = answers.compactMap(\.firstByteAt).min()
+            guard let sent = site.origin.requests("/cold").first?.at,
+                let first = answers.compactMap(\.firstByteAt).min()
             else { return }
             note("first byte over TLS, after the origin was asked", "\(first - sent)")
         }
