@@ -218,6 +218,17 @@ static inline size_t coalesced_memory_bytes(BIO *_Nonnull bio, const char *_Null
 static inline int coalesced_reason(unsigned long code) { return ERR_GET_REASON(code); }
 static inline int coalesced_library(unsigned long code) { return ERR_GET_LIB(code); }
 
+static inline int coalesced_name_is_good(SSL *_Nullable ssl, int *_Nullable alert, void *_Nullable argument) {
+    (void)ssl, (void)alert, (void)argument;
+    return SSL_TLSEXT_ERR_OK;
+}
+
+// Acknowledges the names that clients ask for (RFC 6066, section 3). OpenSSL keeps a name with its session only if it was acknowledged:
+// otherwise nobody knows it any more after that session was resumed in TLS 1.2.
+static inline void coalesced_acknowledge_names(SSL_CTX *_Nonnull context) {
+    SSL_CTX_set_tlsext_servername_callback(context, coalesced_name_is_good);
+}
+
 static inline int coalesced_ticket_keys(SSL_CTX *_Nonnull context,
                                         int (*_Nonnull callback)(SSL *_Nullable, unsigned char *_Nullable, unsigned char *_Nullable,
                                                                  EVP_CIPHER_CTX *_Nullable, EVP_MAC_CTX *_Nullable, int)) {

@@ -100,6 +100,7 @@ public struct TLSServerSettings: Sendable {
                 let server = unsafe Unmanaged<TLSServer>.fromOpaque(own).takeUnretainedValue()
                 return unsafe server.chooseCertificate(for: ssl, alert)
             }, own)
+        unsafe coalesced_acknowledge_names(context)
         unsafe SSL_CTX_set_alpn_select_cb(
             context,
             { _, chosen, count, offered, offeredCount, own in

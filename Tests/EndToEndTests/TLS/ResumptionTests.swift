@@ -132,4 +132,28 @@ import Testing
             #expect(try resumes(site, version: "1.3", from: "session"))
         }
     }
+
+    @Test(arguments: ["1.2", "1.3"])
+    func `a resumed connection is for the host of its handshake alone, where certificates are asked for`(
+        _ version: String
+    ) throws {
+        try SecureSite.run(
+            identities: Self.sites, listener: ", client-certificates: offered", tls: ["client-ca": "FILES/clients.pem"],
+            files: ["clients.pem": Self.clients.file.text]
+        ) { site in
+            try TestIdentity.write(Self.clients.identity(for: "ann"), to: "\(site.folder)/ann")
+            func ask(_ host: String, _ words: String...) throws -> Command.Run {
+                try Command.openssl(
+                    site,
+                    [
+                        "-servername", "a.test", version == "1.2" ? "-tls1_2" : "-tls1_3", "-ign_eof",
+                        "-cert", "\(site.folder)/ann.pem", "-key", "\(site.folder)/ann.key",
+                    ] + words, input: "GET /x HTTP/1.1\r\nHost: \(host)\r\nConnection: close\r\n\r\n")
+            }
+            let session = "\(site.folder)/session"
+            #expect(try ask("a.test", "-sess_out", session).output.contains("200 OK"))
+            let other = try ask("b.test", "-sess_in", session)
+            #expect(other.output.contains("Reused, TLSv") && other.output.contains("421 "), "\(other.everything)")
+        }
+    }
 }
