@@ -1,4 +1,3 @@
-package import Bytes
 import HTTPSemantics
 package import Libevent
 package import Routing

@@ -1,4 +1,3 @@
-import Bytes
 package import Admin
 package import Libevent
 import Routing

@@ -1,4 +1,3 @@
-import Bytes
 import HTTPSemantics
 import Routing
 import YAML

@@ -1,4 +1,3 @@
-import Bytes
 import Routing
 import Upstream
 import YAML

@@ -38,7 +38,6 @@ extension UpstreamConnection {
         case .endOfStream:
             endOfStream()
         case .failed(let error):
-            if let stream, !error.isReset { return cutOff(stream) }
             if lease.response == .awaited {
                 fail(.closed, .resetBeforeResponse, "\(error)")
             } else {

@@ -1,6 +1,5 @@
 import ArgumentParser
 import Configuration
-import TLS
 
 /// The source of the settings: a file, if there is one, the environment variables that override it, and the flags that
 /// override both. Read at the start and at each reload.
@@ -71,26 +70,18 @@ struct ConfigurationSource {
             throw .usage(mistake)
         }
         guard let text = try text(mayWait: mayWait) else {
-            var settings = try settings(
+            let settings = try settings(
                 of: Configuration.withoutFile(variables: variables, overriddenBy: flags, files: Self.files))
             if let mistake = settings.listenerMistake ?? settings.serverMistake?.message { throw .usage(mistake) }
-            let sources = Sources(file: nil, variables: variables, flags: flags)
-            settings.warnings += Self.certificateWarnings(of: settings, from: sources)
-            return Reading(settings: settings, file: nil, sources: sources)
+            return Reading(
+                settings: settings, file: nil, sources: Sources(file: nil, variables: variables, flags: flags))
         }
-        var settings = try settings(
+        let settings = try settings(
             of: Configuration.load(
                 text: text, path: readPath, variables: variables, overriddenBy: flags, files: Self.files))
         let file = (path: readPath, text: text)
-        let sources = Sources(file: file, variables: variables, flags: flags)
-        settings.warnings += Self.certificateWarnings(of: settings, from: sources)
-        return Reading(settings: settings, file: file, sources: sources)
-    }
-
-    private static func certificateWarnings(of settings: Settings, from sources: Sources) -> [Mistake] {
-        CertificateReview(of: settings, at: System.wallClockSeconds).warnings.map { key, message in
-            Mistake(path: sources.place(ofKey: key) ?? key, position: nil, message: message)
-        }
+        return Reading(
+            settings: settings, file: file, sources: Sources(file: file, variables: variables, flags: flags))
     }
 
     /// The address and the token of the admin listener, for a command.
@@ -104,13 +95,7 @@ struct ConfigurationSource {
     }
 
     /// Reads regular files only: a reload does not wait for a pipe.
-    private static let files = Files(
-        isReadableByAll: System.isReadableByAll, folder: System.folder,
-        systemAuthoritiesMistake: {
-            do throws(TLSSettingsError) { _ = try TLSAuthorities.system.get() } catch { return "\(error)" }
-            return nil
-        }
-    ) { path in
+    private static let files = Files(isReadableByAll: System.isReadableByAll) { path in
         do throws(System.Failure) {
             return .success(try System.bytes(of: path, mayWait: false))
         } catch {
@@ -148,15 +133,8 @@ extension Files.Failure {
             self.init(
                 "\(failure)",
                 remedy: failure.isForbidden
-                    ? Self.remedyForForbidden
+                    ? "let the proxy's user read it"
                     : failure.isMissing ? "create it, or correct the path" : "correct the path")
         }
-    }
-
-    /// Many keys belong to root, in folders that nobody else may enter.
-    private static var remedyForForbidden: String {
-        let (user, group) = (System.userName, System.groupName)
-        return
-            "this program runs as user \(user), which must be able to read the file and to enter the folders above it, for example by its group: `chgrp \(group) FILE && chmod g+r FILE`"
     }
 }

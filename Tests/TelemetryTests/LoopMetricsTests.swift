@@ -31,7 +31,6 @@ import Testing
         check(UpstreamFailure.self)
         check(StoreOutcome.self)
         check(LatencyClass.self)
-        check(HandshakeFailure.self)
     }
 
     @Test func `a method outside the list is counted as another one`() {

@@ -53,8 +53,7 @@ import Testing
         }
     }
 
-    @Test(.clientsInTheClear("the reference is a URL of http"))
-    func `a stale response that only the tier has names the host that clients ask`() throws {
+    @Test func `a stale response that only the tier has names the host that clients ask`() throws {
         try SharedMachines.run(.other(section: "route", key: "rewrite-location", value: "on")) { origin, machines, _ in
             let own = "Content-Location: \(origin.url)/y"
             origin.on("/x") { request in

@@ -12,15 +12,13 @@ extension ScriptedOrigin {
         /// How often the thread has come back from waiting.
         var round = 0
         private var listener: Int32?
-        private let isSecured: Bool
         /// Has the port while the origin is down.
         private var reserved: Int32?
         private var listenerSlot: Int
         private var waiting: Set<Int> = []
 
-        init(listener: Int32, isSecured: Bool) {
+        init(listener: Int32) {
             self.listener = listener
-            self.isSecured = isSecured
             listenerSlot = table.add(listener, .reading)
         }
 
@@ -57,7 +55,7 @@ extension ScriptedOrigin {
         }
 
         private mutating func accept() {
-            while let listener, let descriptor = Socket.accept(listener, isSecured: isSecured) {
+            while let listener, let descriptor = Socket.accept(listener) {
                 let slot = table.add(descriptor, .reading)
                 connections[slot] = OriginConnection(descriptor: descriptor, serial: accepted)
                 accepted += 1

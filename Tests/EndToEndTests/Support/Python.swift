@@ -35,8 +35,6 @@ final class Python {
             .map(String.init)
     }
 
-    func terminate() { if exit == nil { Spawn.signal(child, SIGTERM) } }
-
     var errors: String { System.contents(of: "\(folder)/stderr") }
 
     var exit: Spawn.Exit? {

@@ -16,7 +16,6 @@ final class ScriptedOrigin: Peer, Sendable {
     var url: String {
         switch endpoint {
         case .tcp(let port): "http://127.0.0.1:\(port)"
-        case .tls(let port): "https://127.0.0.1:\(port)"
         case .unix(let path): "unix:\(path)"
         }
     }
@@ -25,7 +24,7 @@ final class ScriptedOrigin: Peer, Sendable {
     ///   one only.
     convenience init(port: UInt16 = 0, last: UInt8 = 1) throws {
         let (listener, port) = try Socket.listen(port: port, last: last)
-        self.init(listener, at: Transport.current.isSecureToOrigins ? .tls(port) : .tcp(port))
+        self.init(listener, at: .tcp(port))
     }
 
     /// An origin at a Unix socket, in place of what is at its path; that stays when it goes down.
@@ -35,8 +34,7 @@ final class ScriptedOrigin: Peer, Sendable {
     }
 
     private init(_ listener: Int32, at endpoint: Endpoint) {
-        let isSecured = if case .tls = endpoint { true } else { false }
-        let initial = State(listener: listener, isSecured: isSecured)
+        let initial = State(listener: listener)
         self.endpoint = endpoint
         waker = initial.table.waker
         state = Mutex(initial)
@@ -62,7 +60,7 @@ final class ScriptedOrigin: Peer, Sendable {
     func goDown() {
         state.withLock { $0.goDown() }
         settle()
-        if port != 0 { state.withLock { $0.reserve(port) } }
+        if case .tcp(let port) = endpoint { state.withLock { $0.reserve(port) } }
     }
 
     /// Ends every connection on which no request is under way.
