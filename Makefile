@@ -18,10 +18,11 @@
 SWIFT ?= swift
 PROGRAM = $(CURDIR)/.build/release/coalesced
 VERSION = $(shell sed -n 's/.*static let current = "\(.*\)"/\1/p' Sources/coalesced/Coalesced.swift)
-PACKAGES = libevent-dev libc-ares-dev libyaml-dev pkg-config
+PACKAGES = libevent-dev libc-ares-dev libyaml-dev libssl-dev pkg-config
 # The servers and clients of the tests, each as PROGRAM:PACKAGE or PATH:PACKAGE.
 TEST_PACKAGES = gunicorn:gunicorn uvicorn:uvicorn django-admin:python3-django node:nodejs puma:puma nginx:nginx-light \
                 php:php-cli /usr/share/wordpress:wordpress mariadbd:mariadb-server redis-server:redis-server \
+                openssl:openssl curl:curl pebble:pebble lego:lego certbot:certbot \
                 /usr/lib/python3/dist-packages/requests:python3-requests
 DESTDIR ?=
 prefix ?= /usr
@@ -85,6 +86,7 @@ install:
 	for example in config/coalesced.yaml config/examples/*; do \
 	  install -D -m 0644 "$$example" "$(EXAMPLES)/$${example##*/}" || exit; \
 	done
+	install -D -m 0755 config/deploy-hook "$(SHARE)/coalesced/deploy-hook"
 	for completion in "bash:$(BASH_COMPLETION)" "zsh:$(ZSH_COMPLETION)" "fish:$(FISH_COMPLETION)"; do \
 	  script=$$("$(PROGRAM)" --generate-completion-script "$${completion%%:*}") || continue; \
 	  install -D -m 0644 /dev/null "$${completion#*:}" && printf '%s\n' "$$script" | sed '1{/^#!/d}' >"$${completion#*:}"; \
@@ -98,7 +100,7 @@ uninstall:
 	rm -f "$(BINARY)" "$(UNITS)/coalesced.service" "$(UNITS)/coalesced.socket"
 	rm -f "$(SHARE)/man/man8/coalesced.8" "$(SHARE)/man/man5/coalesced.yaml.5"
 	rm -f "$(BASH_COMPLETION)" "$(ZSH_COMPLETION)" "$(FISH_COMPLETION)"
-	rm -rf "$(EXAMPLES)"
+	rm -rf "$(EXAMPLES)" "$(SHARE)/coalesced"
 
 # Made in a copy, where dpkg-buildpackage leaves its files. debian/rules compiles nothing there: the program is built.
 deb: build
@@ -119,9 +121,9 @@ tarball: build
 dependencies:
 	@command -v $(SWIFT) >/dev/null || { \
 	  echo "Swift 6.3 or later is needed: see https://www.swift.org/install" >&2; exit 1; }
-	@if ! pkg-config --exists 'libevent_core >= 2.1.12' 'libcares >= 1.18.1' yaml-0.1 2>/dev/null; then \
+	@if ! pkg-config --exists 'libevent_core >= 2.1.12' 'libcares >= 1.18.1' yaml-0.1 'openssl >= 3.0' 2>/dev/null; then \
 	  command -v apt-get >/dev/null || { \
-	    echo "libevent 2.1.12, c-ares 1.18.1 and libyaml 0.2, or later, with their headers, and pkg-config are needed; install them and try again" >&2; exit 1; }; \
+	    echo "libevent 2.1.12, c-ares 1.18.1, libyaml 0.2 and OpenSSL 3.0, or later, with their headers, and pkg-config are needed; install them and try again" >&2; exit 1; }; \
 	  if [ "$$(id -u)" -eq 0 ]; then sudo=; else sudo=sudo; fi; \
 	  echo "installing $(PACKAGES)"; \
 	  $$sudo apt-get update; $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES); \

@@ -65,6 +65,9 @@ let package = Package(
         ),
         .target(name: "CArguments"),
         .target(name: "Libevent", dependencies: ["Bytes", "CArguments", "CLibevent"], swiftSettings: lending),
+        .systemLibrary(
+            name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev", "pkg-config"])]),
+        .target(name: "TLS", dependencies: ["Bytes", "COpenSSL", "Libevent"], swiftSettings: lending),
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev", "pkg-config"])]),
         .target(name: "YAML", dependencies: ["CYAML"], swiftSettings: strict),
         .target(name: "Telemetry", dependencies: ["Bytes", "HTTPSemantics"], swiftSettings: strict),
@@ -73,12 +76,14 @@ let package = Package(
         .target(name: "Redis", dependencies: ["Bytes", "Libevent"], swiftSettings: strict),
         .target(
             name: "Upstream",
-            dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Telemetry"],
+            dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "TLS", "Telemetry"],
             swiftSettings: lending
         ),
         .target(
             name: "Routing",
-            dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Storage", "Telemetry", "Upstream"],
+            dependencies: [
+                "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Storage", "TLS", "Telemetry", "Upstream",
+            ],
             swiftSettings: lending
         ),
         .target(
@@ -86,21 +91,22 @@ let package = Package(
             dependencies: [
                 "Bytes", "Coalescing", "CoalescingPlaces", "HTTPSemantics", "Libevent", "Redis", "Routing",
                 "SharedTier",
-                "Storage", "Telemetry", "Upstream", theirs("Logging", of: "swift-log"),
+                "Storage", "TLS", "Telemetry", "Upstream", theirs("Logging", of: "swift-log"),
             ],
             swiftSettings: lending
         ),
         .target(
             name: "Admin",
             dependencies: [
-                "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Proxy", "Routing", "Storage", "Telemetry",
+                "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "Proxy", "Routing", "Storage", "TLS", "Telemetry",
                 "Upstream",
             ],
             swiftSettings: strict),
         .target(
             name: "Configuration",
             dependencies: [
-                "Bytes", "Libevent", "Routing", "Admin", "Storage", "Upstream", "Telemetry", "HTTPSemantics", "YAML",
+                "Bytes", "Libevent", "Routing", "Admin", "Storage", "TLS", "Upstream", "Telemetry", "HTTPSemantics",
+                "YAML",
             ],
             swiftSettings: strict
         ),
@@ -109,7 +115,7 @@ let package = Package(
             name: "coalesced",
             dependencies: [
                 "Bytes", "Coalescing", "CoalescingPlaces", "Console", "Libevent", "Proxy", "Routing", "Admin",
-                "Configuration", "Storage", "Upstream", "Telemetry",
+                "Configuration", "Storage", "TLS", "Upstream", "Telemetry",
                 theirs("ArgumentParser", of: "swift-argument-parser"),
                 theirs("Logging", of: "swift-log"),
             ],
@@ -120,7 +126,7 @@ let package = Package(
         .executableTarget(name: "BareResponder"),
         .executableTarget(
             name: "Benchmark",
-            dependencies: ["Bytes", "CEpoll", "Coalescing", "HTTPSemantics", "Repeatable", "Storage"],
+            dependencies: ["Bytes", "CEpoll", "COpenSSL", "Coalescing", "HTTPSemantics", "Repeatable", "Storage"],
             swiftSettings: strict
         ),
         // For tests and the benchmark only.
@@ -131,6 +137,10 @@ let package = Package(
         .target(
             name: "RouteTesting", dependencies: ["Bytes", "HTTPSemantics", "Routing", "Upstream"],
             path: "Tests/RouteTesting", swiftSettings: strict),
+        // Certificates for tests.
+        .target(
+            name: "CertificateMaking", dependencies: ["Bytes", "COpenSSL", "TLS"], path: "Tests/CertificateMaking",
+            swiftSettings: strict),
         // A name server for tests.
         .target(name: "NameServing", dependencies: ["Libevent"], path: "Tests/NameServing", swiftSettings: strict),
         .testTarget(name: "BytesTests", dependencies: ["Bytes", "Repeatable"], swiftSettings: strict),
@@ -154,6 +164,9 @@ let package = Package(
             name: "LibeventTests", dependencies: ["Libevent", "Bytes", "LoopTesting", "NameServing", "Repeatable"],
             swiftSettings: strict),
         .testTarget(
+            name: "TLSTests", dependencies: ["TLS", "Bytes", "CertificateMaking", "Libevent", "LoopTesting"],
+            swiftSettings: strict),
+        .testTarget(
             name: "StorageTests", dependencies: ["Storage", "HTTPSemantics", "Bytes", "Repeatable"],
             swiftSettings: strict),
         .testTarget(
@@ -168,14 +181,14 @@ let package = Package(
         .testTarget(
             name: "ConfigurationTests",
             dependencies: [
-                "Configuration", "Bytes", "HTTPSemantics", "Libevent", "Routing", "Admin", "Storage", "Upstream",
+                "Configuration", "Bytes", "HTTPSemantics", "Libevent", "Routing", "Admin", "Storage", "TLS", "Upstream",
                 "Telemetry",
             ], swiftSettings: strict),
         .testTarget(
             name: "UpstreamTests",
             dependencies: [
-                "Upstream", "Bytes", "HTTPSemantics", "Libevent", "LoopTesting", "NameServing", "Repeatable",
-                "Telemetry",
+                "Upstream", "Bytes", "CertificateMaking", "Coalescing", "COpenSSL", "HTTPSemantics", "Libevent",
+                "LoopTesting", "NameServing", "Repeatable", "TLS", "Telemetry",
             ],
             swiftSettings: strict),
         .testTarget(
@@ -190,7 +203,7 @@ let package = Package(
             dependencies: [
                 "Proxy", "Bytes", "Coalescing", "HTTPSemantics", "Libevent", "LoopTesting", "Repeatable",
                 "RouteTesting",
-                "Routing", "Storage", "Telemetry", "Upstream",
+                "Routing", "Storage", "TLS", "Telemetry", "Upstream",
                 theirs("Logging", of: "swift-log"),
             ],
             swiftSettings: strict
@@ -198,7 +211,7 @@ let package = Package(
         .testTarget(
             name: "AdminTests",
             dependencies: [
-                "Admin", "Bytes", "HTTPSemantics", "Libevent", "LoopTesting", "Proxy", "Routing", "Storage",
+                "Admin", "Bytes", "HTTPSemantics", "Libevent", "LoopTesting", "Proxy", "Routing", "Storage", "TLS",
                 "Telemetry", "Upstream",
                 theirs("Logging", of: "swift-log"),
             ],
@@ -207,7 +220,11 @@ let package = Package(
         .testTarget(name: "YAMLTests", dependencies: ["YAML"], swiftSettings: strict),
         .testTarget(name: "ConsoleTests", dependencies: ["Console"], swiftSettings: strict),
         .testTarget(
-            name: "EndToEndTests", dependencies: ["coalesced", "Libevent", "NameServing"], swiftSettings: strict),
+            name: "EndToEndTests",
+            dependencies: [
+                "coalesced", "Bytes", "CertificateMaking", "COpenSSL", "Libevent", "NameServing", "Repeatable", "TLS",
+            ],
+            swiftSettings: strict),
     ]
 )
 

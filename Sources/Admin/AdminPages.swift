@@ -199,7 +199,7 @@ final class AdminPages {
             }
         case .status:
             server.servers { [self] servers in
-                let report = StatusReport(server, servers, program, at: loop.now)
+                let report = StatusReport(server, servers, program, on: loop)
                 completion.finish(.success(AdminPage("application/json", report.text)))
             }
         }
@@ -209,7 +209,8 @@ final class AdminPages {
         let now = server.snapshot
         let families =
             now.counters.families(upstreams: now.upstreams.map(\.name)) + usage.latencies.families() + now.accessLog
-            + program.families() + servers.families() + (now.tier?.families() ?? []) + [
+            + program.families() + servers.families() + (now.tls?.families(now.counters) ?? [])
+            + (now.tier?.families() ?? []) + [
                 .gauge("client_connections_limit", "Limit of client connections.", UInt64(now.clientLimit)),
                 .gauge("stored_responses", "Stored responses, counting each variant.", UInt64(now.storage.responses)),
                 .gauge(

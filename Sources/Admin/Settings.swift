@@ -1,3 +1,4 @@
+package import Bytes
 import HTTPSemantics
 package import Libevent
 package import Routing

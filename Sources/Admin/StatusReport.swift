@@ -12,9 +12,9 @@ struct StatusReport {
 
     /// - Parameters:
     ///   - servers: the servers of each upstream, in the order of the configuration.
-    ///   - time: the control loop's time in nanoseconds.
-    init(_ server: ProxyServer, _ servers: [UpstreamServers], _ program: ProgramHistory, at time: Int64) {
-        let now = server.snapshot
+    ///   - loop: the control loop.
+    init(_ server: ProxyServer, _ servers: [UpstreamServers], _ program: ProgramHistory, on loop: EventLoop) {
+        let (now, time) = (server.snapshot, loop.now)
         var json = JSONText()
         json.object { json in
             json.member("version", program.version)
@@ -43,6 +43,7 @@ struct StatusReport {
                 json.member("unshareable", now.storage.markedKeys)
                 json.member("evicted", now.storage.evictedFromSmall + now.storage.evictedFromMain)
             }
+            if let tls = now.tls { json.add(tls, at: loop.wallClockSeconds) }
             if let tier = now.tier {
                 json.object("shared") { json in
                     json.array("engines", tier.engines) { json, engine in json.value(engine) }
@@ -127,6 +128,21 @@ extension JSONText {
                     if upstream.balance == .leastRequests {
                         json.member("in_flight", one.state.place.requestsInFlight)
                     }
+                }
+            }
+        }
+    }
+
+    /// - Parameter now: seconds since 1970.
+    fileprivate mutating func add(_ tls: TLSSnapshot, at now: Int64) {
+        object("tls") { json in
+            json.array("listeners", tls.addresses) { json, address in json.value("\(address)") }
+            json.array("certificates", tls.certificates) { json, certificate in
+                json.object { json in
+                    json.member("certificate", certificate.path)
+                    json.array("names", certificate.names) { json, name in json.value(name) }
+                    json.member("not_after", Int(max(0, certificate.notAfter)))
+                    json.member("expires_seconds", Int(max(0, certificate.notAfter - now)))
                 }
             }
         }

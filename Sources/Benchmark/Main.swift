@@ -24,6 +24,8 @@ import Foundation
 ///     Benchmark shared [--quick] [--write FILE] [--coalesced PATH]
 ///                                       machines that share a tier on a redis-server of their own, beside nginx behind
 ///                                       nginx
+///     Benchmark tls [--quick] [--write FILE] [--coalesced PATH]
+///                                       TLS beside nginx and HAProxy: hits, handshakes, passes, idle connections
 ///     Benchmark simulate [--quick | --write FILE]
 ///                                       hit ratios of the eviction code against other policies
 @main
@@ -63,7 +65,8 @@ struct Main {
                 try words.first == "--program"
                 ? ProgramPurges.tagTable(entries: entries) : TagPurges.table(entries: entries)
             say(Machine.stamp + table)
-        case "shared": try shared(words)
+        case "shared": try table(words, "shared tier") { try SharedTier.table($0) }
+        case "tls": try table(words, "TLS") { try SecureTable.table($0) }
         case "simulate":
             if words.first == "--write", words.count == 2 { try Document.check(words[1]) }
             let report = Simulation.report(isQuick: words.contains("--quick"))
@@ -77,7 +80,7 @@ struct Main {
 
     private static func usage() -> Never {
         say(
-            "usage: Benchmark compare|micro|single-flight|simulate|shared|purges|tags|origin|load|storm; see Sources/Benchmark/Main.swift"
+            "usage: Benchmark compare|micro|single-flight|simulate|shared|tls|purges|tags|origin|load|storm; see Sources/Benchmark/Main.swift"
         )
         exit(64)
     }
@@ -141,7 +144,8 @@ struct Main {
         }
     }
 
-    private static func shared(_ words: [String]) throws {
+    /// - Parameter name: of the place in the document.
+    private static func table(_ words: [String], _ name: String, _ make: (Plan) throws -> String) throws {
         var plan = Plan()
         var file: String?
         var rest = words[...]
@@ -161,9 +165,9 @@ struct Main {
             try? FileManager.default.removeItem(atPath: plan.folder)
             Peer.cleanUp()
         }
-        let table = try SharedTier.table(plan)
+        let table = try make(plan)
         say(table)
-        if let file { try Document.put(table, between: "shared tier", in: file) }
+        if let file { try Document.put(table, between: name, in: file) }
     }
 
     private static func load(_ words: [String]) {

@@ -1,3 +1,4 @@
+import Bytes
 package import Admin
 package import Libevent
 import Routing

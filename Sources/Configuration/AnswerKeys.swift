@@ -1,3 +1,4 @@
+import Bytes
 import HTTPSemantics
 import Routing
 import YAML

@@ -27,18 +27,20 @@ package enum Configuration {
         var (wrong, unknown) = variables.apply(to: &settings)
         settings = settings.overridden(by: flags)
         let places = document.root?.places ?? [:]
-        for (key, message) in settings.read(files) + settings.sharedTimesMistakes {
-            if let name = variables.name(forKey: key) {
+        // If the file has a mistake, something may be missing for which it has no place.
+        let ofTLS = reader.notes.isEmpty ? settings.tlsMistakes : []
+        for (key, message) in settings.read(files) + settings.sharedTimesMistakes + ofTLS {
+            if let name = flags.flag(forKey: key) ?? variables.name(forKey: key) {
                 wrong.append(Mistake(path: name, position: nil, message: message))
             } else {
-                reader.note(places[key]?.value ?? Position(line: 1, column: 1), message)
+                reader.note(document.position(ofKey: key, among: places), message)
             }
         }
-        for (key, message) in settings.openSecrets(files) {
-            if let name = variables.name(forKey: key) {
+        for (key, message) in settings.openSecrets(files) + settings.tlsWarnings(files) {
+            if let name = flags.flag(forKey: key) ?? variables.name(forKey: key) {
                 unknown.append(Mistake(path: name, position: nil, message: message))
             } else {
-                reader.warn(places[key]?.value ?? Position(line: 1, column: 1), message)
+                reader.warn(document.position(ofKey: key, among: places), message)
             }
         }
         reader.checkUpstreams(of: settings, in: document.root)
@@ -78,14 +80,14 @@ package enum Configuration {
     ) -> Result<Settings, Mistakes> {
         var settings = Settings.withoutFile
         var (wrong, unknown) = variables.apply(to: &settings)
-        wrong += (settings.read(files) + settings.sharedTimesMistakes).map {
-            Mistake(path: variables.name(forKey: $0.key) ?? $0.key, position: nil, message: $0.message)
-        }
-        guard wrong.isEmpty else { return .failure(Mistakes(all: wrong)) }
-        unknown += settings.openSecrets(files).map {
-            Mistake(path: variables.name(forKey: $0.key) ?? $0.key, position: nil, message: $0.message)
-        }
         settings = settings.overridden(by: flags)
+        func mistake(_ key: String, _ message: String) -> Mistake {
+            Mistake(
+                path: flags.flag(forKey: key) ?? variables.name(forKey: key) ?? key, position: nil, message: message)
+        }
+        wrong += (settings.read(files) + settings.sharedTimesMistakes + settings.tlsMistakes).map(mistake)
+        guard wrong.isEmpty else { return .failure(Mistakes(all: wrong)) }
+        unknown += (settings.openSecrets(files) + settings.tlsWarnings(files)).map(mistake)
         settings.warnings = unknown + settings.unboundHosts(in: variables)
         return .success(settings)
     }

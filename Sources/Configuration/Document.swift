@@ -14,6 +14,11 @@ struct Document {
     /// Whether `key` is in the group `group`, whatever its value.
     func states(_ key: String, in group: String) -> Bool { root?[group]?[key] != nil }
 
+    /// Where the value of a key is, or what is around it; the beginning of the file if there is nothing of it.
+    func position(ofKey key: String, among places: [String: Node.Place]) -> Position {
+        places[key]?.value ?? root?.position(ofKey: key) ?? Position(line: 1, column: 1)
+    }
+
     /// The advice for a value whose first character YAML takes for the start of a tag, or a value that YAML takes for
     /// an anchor as a whole. `nil` for any other value.
     func indicatorAdvice(for node: Node) -> String? {

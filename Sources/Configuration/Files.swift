@@ -12,6 +12,10 @@ package struct Files: Sendable {
     package let contents: @Sendable (String) -> Result<[UInt8], Failure>
     /// Whether all users of this machine may read the file at a path.
     package let isReadableByAll: @Sendable (String) -> Bool
+    /// What is at a path where a folder should be.
+    package let folder: @Sendable (String) -> FolderState
+    /// Why the system's authorities of certificates cannot be had; `nil` if they can.
+    package let systemAuthoritiesMistake: @Sendable () -> String?
 
     /// The reason why a file cannot be read, and the remedy.
     package struct Failure: Error {
@@ -22,12 +26,23 @@ package struct Files: Sendable {
         package init(_ reason: String, remedy: String) { (self.reason, self.remedy) = (reason, remedy) }
     }
 
+    /// What is at a path where a folder should be.
+    package enum FolderState: Sendable {
+        case folder, absent
+        /// A file or something else.
+        case other
+    }
+
     package init(
         isReadableByAll: @escaping @Sendable (String) -> Bool = { _ in false },
+        folder: @escaping @Sendable (String) -> FolderState = { _ in .folder },
+        systemAuthoritiesMistake: @escaping @Sendable () -> String? = { nil },
         _ contents: @escaping @Sendable (String) -> Result<[UInt8], Failure>
     ) {
         self.contents = contents
         self.isReadableByAll = isReadableByAll
+        self.folder = folder
+        self.systemAuthoritiesMistake = systemAuthoritiesMistake
     }
 }
 
@@ -52,7 +67,9 @@ extension Settings {
         var mistakes: [(key: String, message: String)] = []
         if let mistake = readToken(files) { mistakes.append(("admin.token-file", mistake)) }
         if let mistake = readSecret(files) { mistakes.append((SharedTierKeys.secretFile, mistake)) }
-        return mistakes + readPages(files)
+        var tls = TLSFiles(files)
+        tls.read(into: &self)
+        return mistakes + readPages(files) + tls.mistakes
     }
 
     /// - Returns: the mistake in the token's file, if one is named.
@@ -104,7 +121,7 @@ extension Settings {
 
 extension Files {
     /// - Returns: the mistake; `nil` if the file has been read.
-    fileprivate func read(_ file: inout NamedFile, called name: String) -> String? {
+    func read(_ file: inout NamedFile, called name: String) -> String? {
         switch contents(file.path) {
         case .success(let bytes):
             file.content = ByteSlice(copying: bytes.span)

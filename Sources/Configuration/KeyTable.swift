@@ -20,10 +20,13 @@ enum KeyTable {
         Key(
             "listen", \.proxy.listen, .listeners,
             """
-            Addresses to listen on: address:port or unix:/path. Port 0 picks a free port. A reload adds and removes \
-            listeners; connections that are open stay. {address: 10.0.0.5:8080, proxy-protocol: true} expects a PROXY \
+            Addresses to listen on: address:port, https://address:port for TLS (see `tls`) or unix:/path. Port 0 picks a \
+            free port. A reload adds and removes listeners; connections that are open stay. \
+            {address: 10.0.0.5:8080, proxy-protocol: true} expects a PROXY \
             header (version 1 or 2) at the beginning of each connection, from clients.trusted-proxies only; its \
-            address is then the client's.
+            address is then the client's. {address: 0.0.0.0:8443, tls: true, client-certificates: required} is \
+            https:// for clients that have a certificate from tls.client-ca (off: they are not asked; offered: those \
+            without one may connect, too).
             """),
         Key(
             "socket-mode", \.proxy.socketMode, .optional(.permissions, "umask"), isReadAtStart: true,
@@ -67,6 +70,7 @@ enum KeyTable {
             How long the new program may take, after SIGUSR2, until it accepts clients; then it is ended, and the \
             old one goes on.
             """),
+        Key("tls", TLSKeys.doc, TLSKeys.all),
         Key("clients", "Limits for client connections and requests.", ClientKeys.clients),
         Key(
             "forwarding", "What is added to forwarded messages, and which request fields are forwarded.",

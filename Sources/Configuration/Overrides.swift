@@ -1,14 +1,18 @@
 import Admin
+import Bytes
 package import Libevent
 package import Routing
 import Storage
+package import TLS
 package import Telemetry
 package import Upstream
 
 /// The flags of the command line. Each given flag overrides the file.
 package struct Overrides: Sendable, Equatable {
     /// The listeners that replace all listeners of the file.
-    package var listeners: [SocketAddress] = []
+    package var listeners: [ListenerSettings] = []
+    /// The certificate and its key in place of all those of the file; not read yet.
+    package var identity: TLSIdentity?
     /// The servers that replace those of the first upstream, which keeps its name and limits.
     package var servers: [UpstreamServer] = []
     /// The engine of the shared tier, or nodes of it, in place of those of the file.
@@ -52,7 +56,8 @@ extension Settings {
     /// These settings, with the values of the given flags.
     package func overridden(by flags: Overrides) -> Settings {
         var settings = self
-        if !flags.listeners.isEmpty { settings.proxy.listen = flags.listeners.map { ListenerSettings($0) } }
+        if !flags.listeners.isEmpty { settings.proxy.listen = flags.listeners }
+        if let identity = flags.identity { settings.proxy.tls.identities = [identity] }
         if !flags.servers.isEmpty {
             if settings.upstreams.isEmpty { settings.upstreams = [.local] }
             settings.upstreams[0].servers = flags.servers

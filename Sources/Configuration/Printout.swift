@@ -19,16 +19,21 @@ package final class Sources {
     /// The place at which the operator gave the value: `file:line:column`, a variable or a flag; `nil` for a default.
     package func place(ofKey path: String) -> String? {
         if let place = flags.flag(forKey: path) ?? variables.name(forKey: path) { return place }
-        guard let file, let position = places[path]?.key else { return nil }
+        // A list of one item may stand there without being a list.
+        guard let file, let position = (places[path] ?? places[path.replacing("[0]", with: "")])?.key else {
+            return nil
+        }
         return "\(file.path):\(position.line):\(position.column)"
     }
 }
 
 extension Overrides {
     /// The flag that sets the key at `path`; `nil` if it was not given.
-    fileprivate func flag(forKey path: String) -> String? {
+    func flag(forKey path: String) -> String? {
         switch path {
-        case "listen": listeners.isEmpty ? nil : "--listen"
+        case _ where path.hasPrefix("tls.certificates"):
+            identity.map { _ in path.hasSuffix(".key") ? "--tls-key" : "--tls-certificate" }
+        case _ where path.prefix { $0 != "[" } == "listen": listeners.isEmpty ? nil : "--listen"
         case "upstreams[0].servers": servers.isEmpty ? nil : "--upstream"
         case "shared.engine": engines.isEmpty ? nil : "--shared"
         case "admin.address": admin.map { _ in "--admin" }

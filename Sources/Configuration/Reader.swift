@@ -235,12 +235,14 @@ struct Reader {
         }
     }
 
-    /// No request has the scheme https if no trusted proxy may say so.
+    /// No request has the scheme https if no listener speaks TLS, and no trusted proxy may say so.
     private mutating func checkScheme(of route: RouteSettings, under settings: Settings, in node: Node) {
-        guard route.scheme == .https, settings.proxy.clients.trustedProxies.isEmpty else { return }
+        guard route.scheme == .https, settings.proxy.clients.trustedProxies.isEmpty,
+            settings.proxy.secureListeners.isEmpty
+        else { return }
         warn(
             (node["scheme"] ?? node).position,
-            "no request is for https, since `clients.trusted-proxies` is empty; name the server there that terminates TLS"
+            "no request is for https: no listener speaks TLS, and `clients.trusted-proxies` is empty; add `https://0.0.0.0:443` to `listen`, or name the server there that terminates TLS"
         )
     }
 
@@ -311,6 +313,25 @@ extension Node {
     func items(of key: String) -> [Node] {
         guard case .list(let list)? = self[key] else { return [] }
         return list.items.filter { !$0.isNothing }
+    }
+
+    /// Where the value of a key is, or the innermost group or item around it that is there.
+    /// - Parameter path: such as `tls.certificates[0].key`.
+    /// - Returns: `nil` if nothing of it is there.
+    func position(ofKey path: String) -> Position? {
+        var found: Node?
+        var node = self
+        for part in path.split(whereSeparator: { ".[".contains($0) }) {
+            let next: Node?
+            if part.hasSuffix("]"), let index = Int(part.dropLast()) {
+                next = node.elements.indices.contains(index) ? node.elements[index] : nil
+            } else {
+                next = node[String(part)]
+            }
+            guard let next else { break }
+            (node, found) = (next, next)
+        }
+        return found?.position
     }
 
     /// The items of a list. A node that is not a list counts as a list of that node.

@@ -7,7 +7,7 @@ extension ValueSyntax<[UpstreamServer]> {
 
     private static var keys: [Key<UpstreamServer>] {
         [
-            Key("url", \.location, .server, isRequired: true, "Where it listens."),
+            Key("url", \.place, .server, isRequired: true, "Where it listens."),
             Key("weight", \.weight, .integer(1...1_000), "Its share of the requests."),
             Key("backup", \.isBackup, .flag, "Whether it is asked only while the others cannot be used."),
         ]
@@ -38,7 +38,7 @@ extension ValueSyntax<[UpstreamServer]> {
                 }
                 servers.append(read)
                 guard read.location != nowhere, !known.insert(read.location).inserted else { continue }
-                let shown = Spelling.shown("\(read)")
+                let shown = Spelling.shown(ScalarSyntax.server.text(of: read))
                 reader.note(
                     node.position,
                     "`\(name)` has `\(shown)` twice; remove one of them, or write `{url: \(shown), weight: 2}` once for a share twice as large"
@@ -63,8 +63,10 @@ extension ValueSyntax<[UpstreamServer]> {
     }
 }
 
-extension ScalarSyntax where Value == UpstreamServer.Location {
-    fileprivate static var server: Self {
-        ScalarSyntax<UpstreamServer>.server.mapped(to: \.location, from: { UpstreamServer($0) })
+extension UpstreamServer {
+    /// Where the server listens, and whether it speaks TLS.
+    fileprivate var place: UpstreamServer {
+        get { self }
+        set { (location, isSecure) = (newValue.location, newValue.isSecure) }
     }
 }

@@ -10,6 +10,7 @@ enum UpstreamAdvice {
         for (upstream, node) in zip(upstreams, nodes) {
             warnOfSharing(upstream, node, &reader)
             warnOfWeights(upstream, node, &reader)
+            UpstreamTLSKeys.advise(on: upstream, node, &reader)
         }
     }
 

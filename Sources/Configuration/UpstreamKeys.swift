@@ -13,8 +13,8 @@ enum UpstreamKeys {
         Key(
             "servers", \.servers, .servers, isRequired: true,
             """
-            Servers: http://host:port, or unix:/path (the proxy's user needs write permission on the socket). Only \
-            plain HTTP is supported. {url: http://host:port, weight: 2} gets twice as many requests as one without a \
+            Servers: http://host:port, https://host:port (see `tls`), or unix:/path (the proxy's user needs write \
+            permission on the socket). {url: http://host:port, weight: 2} gets twice as many requests as one without a \
             weight (1 to 1000); {url: http://host:port, backup: true} is asked only while none of the others can be \
             used. If a host name has several addresses, each is a server of its own with that weight.
             """),
@@ -26,6 +26,7 @@ enum UpstreamKeys {
             a response took there lately). hash: each key of the cache has a server of its own; if a server is lost, \
             only its keys move.
             """),
+        Key("tls", \.tls, UpstreamTLSKeys.tls, UpstreamTLSKeys.doc),
         Key("health", \.health, FailureKeys.health, FailureKeys.healthDoc),
         Key("retry", \.retry, FailureKeys.retry, FailureKeys.retryDoc),
         Key(
@@ -137,19 +138,17 @@ enum UpstreamKeys {
 }
 
 extension ScalarSyntax where Value == UpstreamServer {
-    /// A server of an upstream: `http://host:port`, or `unix:/path`.
+    /// A server of an upstream: `http://host:port`, `https://host:port`, or `unix:/path`.
     package static var server: ScalarSyntax<UpstreamServer> {
-        ScalarSyntax("a URL such as `http://127.0.0.1:9000`, or `unix:/path`", write: { "\($0)" }) { text in
+        ScalarSyntax("a URL such as `http://127.0.0.1:9000`, or `unix:/path`", write: write) { text in
             if text.hasPrefix("unix:") { return socket(text) }
-            if text.lowercased().hasPrefix("https://") {
-                return .refused(
-                    "TLS to upstreams is not supported; use `http://`, through a tunnel if the network is not trusted")
+            guard let scheme = ["http://", "https://"].first(where: { text.lowercased().hasPrefix($0) }) else {
+                return .malformed
             }
-            guard text.lowercased().hasPrefix("http://") else { return .malformed }
-            var authority = text.dropFirst(7)
+            var authority = text.dropFirst(scheme.count)
             // nginx writes Unix sockets this way.
             guard !authority.hasPrefix("unix:/") else {
-                return .refused("write a Unix socket without `http://`: `unix:/path`")
+                return .refused("write a Unix socket without `\(scheme)`: `unix:/path`")
             }
             if authority.hasSuffix("/") { authority.removeLast() }
             guard !authority.contains(where: { "/?#".contains($0) }) else {
@@ -159,8 +158,15 @@ extension ScalarSyntax where Value == UpstreamServer {
                 return .refused("a server takes no user name or password; remove them")
             }
             guard let (host, port) = HostSyntax.authority(authority) else { return .malformed }
-            return .value(port.map { UpstreamServer(host: host, port: $0) } ?? UpstreamServer(host: host))
+            let isSecure = scheme == "https://"
+            var server = UpstreamServer(host: host, port: port ?? (isSecure ? 443 : 80))
+            server.isSecure = isSecure
+            return .value(server)
         }
+    }
+
+    @Sendable private static func write(_ server: UpstreamServer) -> String {
+        server.isSecure ? "https://\(server.hostAndPort)" : "\(server)"
     }
 
     private static func socket(_ text: String) -> Parsed {

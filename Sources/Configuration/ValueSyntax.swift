@@ -1,6 +1,5 @@
 import Bytes
 import HTTPSemantics
-import Libevent
 import Routing
 import YAML
 
@@ -203,59 +202,6 @@ extension ValueSyntax {
             return element
         }
     }
-}
-
-extension ValueSyntax<[ListenerSettings]> {
-    /// A list of addresses, and of maps such as `{address: 127.0.0.1:8080, proxy-protocol: true}`. A single one needs no
-    /// list.
-    static var listeners: Self {
-        let keys: [Key<ListenerSettings>] = [
-            Key("address", \.address, .address, isRequired: true, "The address."),
-            Key("proxy-protocol", \.isProxied, .flag, "Whether each connection begins with a PROXY header."),
-        ]
-        let addresses = ValueSyntax<[SocketAddress]>.list(of: .address, atLeast: 1)
-        let address = ValueSyntax<SocketAddress>(.address)
-        let parse: (@Sendable (String) throws(ValueMistake) -> [ListenerSettings])? = { text throws(ValueMistake) in
-            guard let parsed = try addresses.parse?(text) else { return [] }
-            return parsed.map { ListenerSettings($0) }
-        }
-        return ValueSyntax(
-            range: addresses.range,
-            write: { listeners in
-                let items = listeners.map { listener in
-                    let text = address.write(listener.address).joined()
-                    return listener.isProxied ? "{address: \(text), proxy-protocol: true}" : text
-                }
-                return ["[\(items.joined(separator: ", "))]"]
-            },
-            parse: parse
-        ) { node, name, reader in
-            guard node.elements.contains(where: { if case .mapping = $0 { true } else { false } }) else {
-                return addresses.read(node, name, &reader).map { $0.map { ListenerSettings($0) } }
-            }
-            var listeners: [ListenerSettings] = []
-            for node in node.elements {
-                var listener = ListenerSettings(ListenerSettings.blank)
-                if case .mapping = node {
-                    reader.read(node, as: keys, into: &listener, called: "a listener")
-                } else if let text = address.read(node, name, &reader) {
-                    listener = ListenerSettings(text)
-                }
-                // The mistake in the address is noted already.
-                if listener.address == ListenerSettings.blank { continue }
-                if listeners.contains(where: { $0.address == listener.address }) {
-                    reader.note(node.position, "`\(name)` has `\(listener.address)` twice; remove one of them")
-                }
-                listeners.append(listener)
-            }
-            return listeners.isEmpty ? nil : listeners
-        }
-    }
-}
-
-extension ListenerSettings {
-    /// Stands in for an address that has a mistake.
-    fileprivate static let blank = SocketAddress.unix(path: "")
 }
 
 extension ValueSyntax<String?> {

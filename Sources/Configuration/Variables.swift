@@ -51,8 +51,9 @@ package struct Variables: Sendable {
         targets.map { ($0.key, $0.value.path) }.sorted { $0.name < $1.name }
     }
 
-    /// The variable that sets the key at `path`; `nil` if there is none in this environment.
+    /// The variable that sets the key at `path`, or the list that it is in; `nil` if there is none in this environment.
     package func name(forKey path: String) -> String? {
+        let path = String(path.prefix { $0 != "[" })
         let name = Self.name(of: path)
         return values.contains { $0.name == name } && Self.targets[name]?.path == path ? name : nil
     }

@@ -16,6 +16,11 @@ package enum StatusText {
         let (clients, limit) = (status["clients"]?["connections"], status["clients"]?["limit"])
         add("clients", figure(clients) + (limit == nil ? "" : " of \(figure(limit))"))
         add("memory", memory(status))
+        if let tls = status["tls"] {
+            let certificates = Certificates.lines(of: tls)
+            add("tls", certificates.first ?? "no certificate")
+            lines += certificates.dropFirst().map { String(repeating: " ", count: 12) + $0 }
+        }
         if let tier = status["shared"] {
             let nodes = SharedTier.nodes(of: tier)
             add("shared", nodes.first ?? "no server was asked yet")
@@ -94,6 +99,37 @@ package enum StatusText {
     static func name(of upstream: JSONValue) -> String { upstream["name"]?.string ?? "-" }
 
     static func figure(_ value: JSONValue?) -> String { value?.number.map(Wording.whole) ?? "-" }
+}
+
+/// The certificates of listeners with TLS, as `/status` lists them.
+enum Certificates {
+    /// Seconds before its end from which on a certificate is conspicuous: renewed in time, it has 30 days left.
+    private static let soon: Double = 14 * 86_400
+
+    /// `/etc/ssl/site.pem: expires in 60d 3h (www.example.com, example.com)`: a line for each. The end of a line may be
+    /// cut off.
+    static func lines(of tls: JSONValue) -> [String] {
+        (tls["certificates"]?.elements ?? []).map { certificate in
+            let names = (certificate["names"]?.elements ?? []).compactMap(\.string).joined(separator: ", ")
+            return
+                "\(certificate["certificate"]?.string ?? "-"): \(expiry(certificate))\(names.isEmpty ? "" : " (\(names))")"
+        }
+    }
+
+    /// How soon the first of them expires; `nil` if all have time.
+    static func warning(of tls: JSONValue) -> String? {
+        let first = (tls["certificates"]?.elements ?? []).min { left($0) < left($1) }
+        guard let first, left(first) < soon else { return nil }
+        return "\(first["certificate"]?.string ?? "-") \(expiry(first))"
+    }
+
+    private static func left(_ certificate: JSONValue) -> Double { certificate["expires_seconds"]?.number ?? .infinity }
+
+    private static func expiry(_ certificate: JSONValue) -> String {
+        let left = left(certificate)
+        if left <= 0 { return "EXPIRED" }
+        return left.isFinite ? "\(left < soon ? "EXPIRES" : "expires") in \(Wording.duration(left))" : "-"
+    }
 }
 
 /// The tier shared with other machines, as `/status` describes it.

@@ -61,7 +61,27 @@ package struct TopScreen {
             "per s     joined \(event("joined", "joined-late")), overtaken \(event("overtaken")), "
                 + "refused \(event("refused")), retries \(rate("upstream_retries_total")), "
                 + "log lines dropped \(rate("log_lines_total", ["fate": "dropped"]))",
-        ] + tier + latencies + workers
+        ] + tls + tier + latencies + workers
+    }
+
+    /// The handshakes with clients. Empty without a listener that speaks TLS.
+    private var tls: [String] {
+        guard let tls = now.status["tls"] else { return [] }
+        let family = "tls_handshakes_total"
+        let all = growth(family)
+        func share(_ labels: [String: String]) -> String {
+            Wording.share(growth(family, labels) ?? 0, of: all ?? 0)
+        }
+        let failures = "tls_handshake_failures_total"
+        let reasons = now.metrics.values(of: "reason", in: failures)
+            .map { (name: $0, perSecond: growth(failures, ["reason": $0]) ?? 0) }.filter { $0.perSecond > 0 }
+            .sorted { ($1.perSecond, $0.name) < ($0.perSecond, $1.name) }
+            .map { "\($0.name) \(Wording.rate($0.perSecond))" }
+        let warning = Certificates.warning(of: tls).map { "; \($0)" } ?? ""
+        return [
+            "tls       \(rate(family)) handshakes/s: resumed \(share(["resumed": "true"]))  1.3 \(share(["version": "1.3"])); "
+                + "failed \(rate(failures))/s\(reasons.isEmpty ? "" : " (\(reasons.joined(separator: ", ")))")\(warning)"
+        ]
     }
 
     /// The tier shared with other machines. Empty without one.

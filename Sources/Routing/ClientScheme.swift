@@ -1,18 +1,23 @@
 import Bytes
 public import HTTPSemantics
 
-/// The scheme of the URL that the client requested (RFC 9110 §4.2): `https` if a proxy in front of this one terminated
-/// TLS. Part of the key, so that neither scheme gets a response that the origin made for the other.
+/// The scheme of the URL that the client requested (RFC 9110 §4.2): `https` if this proxy, or one in front of it,
+/// terminated TLS. Part of the key, so that neither scheme gets a response that the origin made for the other.
 public enum ClientScheme: Sendable, CaseIterable {
     case http, https
 
-    /// The scheme that a trusted proxy names in `X-Forwarded-Proto`; from other peers the field is ignored.
+    /// The scheme that a trusted proxy names in `X-Forwarded-Proto`, else that of the connection; from other peers the
+    /// field is ignored.
     ///
     /// Only the last member counts: the client may have written the members before it. Some proxies write `wss` for
     /// https in a WebSocket request.
     @inlinable
-    public init(of fields: FieldView, isFromTrustedProxy: Bool) {
-        self = isFromTrustedProxy && fields.present.contains(.xForwardedProto) ? Self.said(in: fields) : .http
+    public init(of fields: FieldView, isFromTrustedProxy: Bool, isSecure: Bool) {
+        if isFromTrustedProxy, fields.present.contains(.xForwardedProto) {
+            self = Self.said(in: fields)
+        } else {
+            self = isSecure ? .https : .http
+        }
     }
 
     @usableFromInline

@@ -200,17 +200,20 @@ struct RouteFields {
             stored = FieldRules(responses.filter { $0.lines.allSatisfy(\.isConstant) })
             return
         }
-        let requests = Self.merged(proxy.requestFields, route.requestFields, proxy)
+        // Last, so that no other rule lets a client name a subject.
+        var own = FieldChanges()
+        if let name = proxy.tls.clientSubjectField { own.remove = [name] }
+        let requests = Self.merged(proxy.requestFields, route.requestFields, proxy, last: own)
         self.requests = FieldRules(requests, countsAliases: proxy.forwarding.sendsOddNames)
         written = requests.compactMap(\.written)
         stored = FieldRules(responses.filter { $0.mayBeStored })
         sent = FieldRules(responses.filter { !$0.mayBeStored })
     }
 
-    /// One rule for each name: the changes of the top, then the changes of the route.
-    private static func merged(_ top: FieldChanges, _ route: FieldChanges?, _ proxy: ProxySettings)
-        -> [FieldRules.Rule]
-    {
+    /// One rule for each name: the changes of the top, then the changes of the route, then those of this program.
+    private static func merged(
+        _ top: FieldChanges, _ route: FieldChanges?, _ proxy: ProxySettings, last: FieldChanges = FieldChanges()
+    ) -> [FieldRules.Rule] {
         var (rules, places) = ([FieldRules.Rule](), [String: Int]())
         func change(_ name: String, _ change: (inout FieldRules.Rule) -> Void) {
             let key = name.lowercased()
@@ -221,7 +224,7 @@ struct RouteFields {
             }
             change(&rules[place])
         }
-        for changes in [top, route ?? FieldChanges()] {
+        for changes in [top, route ?? FieldChanges(), last] {
             for name in changes.remove { change(name) { ($0.replaces, $0.lines) = (true, []) } }
             for line in changes.set { change(line.name) { ($0.replaces, $0.lines) = (true, [.init(line)]) } }
             for line in changes.add { change(line.name) { $0.lines.append(.init(line)) } }

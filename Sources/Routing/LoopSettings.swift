@@ -178,7 +178,7 @@ public final class LoopSettings: Sendable {
 
 extension Span where Element == UInt8 {
     /// The host of a valid authority, without the port (RFC 3986 §3.2).
-    var hostPart: Span<UInt8> {
+    public var hostPart: Span<UInt8> {
         @_lifetime(copy self)
         get {
             guard count > 0 else { return self }

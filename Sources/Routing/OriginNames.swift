@@ -18,13 +18,15 @@ public final class OriginNames: Sendable {
 
     init(_ upstream: UpstreamSettings) {
         var (names, ports) = ([Name](), [UInt16]())
-        for case .tcp(_, let port) in upstream.servers.map(\.location) where port != 80 { ports.append(port) }
         for server in upstream.servers {
             guard case .tcp(_, let port) = server.location else { continue }
-            names.append(Name(host: ByteSlice(server.host.lowercased()), port: port == 80 ? nil : port))
+            if port != server.defaultPort { ports.append(port) }
+            names.append(
+                Name(host: ByteSlice(server.host.lowercased()), port: port == server.defaultPort ? nil : port))
         }
         if let host = upstream.host.map({ ByteSlice($0.lowercased()) }), let authority = Authority(host.span) {
-            names.append(Name(host: host[authority.host.range], port: authority.port == 80 ? nil : authority.port))
+            let isDefault = upstream.servers.contains { $0.defaultPort == authority.port }
+            names.append(Name(host: host[authority.host.range], port: isDefault ? nil : authority.port))
             ports = []
         }
         (self.names, portsOfAskedHost) = (names, ports)

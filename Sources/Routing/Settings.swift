@@ -1,5 +1,6 @@
 package import HTTPSemantics
 package import Libevent
+package import TLS
 
 /// The settings of the proxy: an immutable value that every loop reads, and replaces as a whole at a reload.
 ///
@@ -11,6 +12,9 @@ package struct ProxySettings: Sendable, Equatable {
     /// Those of the listeners at which each connection begins with a PROXY header (`ProxyHeader`). Only trusted proxies
     /// may connect there.
     package var proxiedListeners: Set<SocketAddress> = []
+    /// Those of the listeners whose clients speak TLS, and whether these show certificates.
+    package var secureListeners: [SocketAddress: ClientCertificates] = [:]
+    package var tls = TLSSettings()
     /// Permissions of the Unix sockets among the listeners; `nil`: as the umask leaves them.
     package var socketMode: UInt32?
     /// Connections that the kernel queues per listener until a loop accepts them: enough for a burst of thousands, and
@@ -48,8 +52,12 @@ package struct ListenerSettings: Sendable, Hashable {
     package var address: SocketAddress
     /// Whether each connection begins with a PROXY header.
     package var isProxied = false
+    /// Whether the clients speak TLS.
+    package var isSecure = false
+    /// Whether they show certificates of their own.
+    package var clientCertificates = ClientCertificates.off
 
-    /// A listener at `address`, without the PROXY protocol.
+    /// A listener at `address`, without TLS and the PROXY protocol.
     package init(_ address: SocketAddress) { self.address = address }
 }
 
@@ -60,13 +68,25 @@ extension ProxySettings {
             listeners.map {
                 var listener = ListenerSettings($0)
                 listener.isProxied = proxiedListeners.contains($0)
+                listener.isSecure = secureListeners[$0] != nil
+                listener.clientCertificates = secureListeners[$0] ?? .off
                 return listener
             }
         }
         set {
             listeners = newValue.map(\.address)
             proxiedListeners = Set(newValue.filter(\.isProxied).map(\.address))
+            secureListeners = Dictionary(
+                newValue.filter(\.isSecure).map { ($0.address, $0.clientCertificates) }
+            ) { first, _ in first }
         }
+    }
+}
+
+extension ProxySettings {
+    /// The listeners with TLS or the PROXY protocol, by their addresses.
+    package var specialListeners: [SocketAddress: ListenerSettings] {
+        Dictionary(listen.filter { $0.isProxied || $0.isSecure }.map { ($0.address, $0) }) { first, _ in first }
     }
 }
 

@@ -13,12 +13,12 @@ public protocol CounterList: Hashable, Sendable, CaseIterable where AllCases == 
 /// locked instruction; readers see each counter whole, but not all counters at one moment.
 public struct CounterCells<List: CounterList>: ~Copyable, Sendable {
     /// A multiple of a cache line's eight.
-    static var capacity: Int { 40 }
+    static var capacity: Int { 56 }
 
     /// Two loops' counters never share a cache line, nor a pair of lines that the CPU prefetches together (128 bytes),
     /// nor do they share one with the owning object's reference count, which the scraping thread touches.
     private let paddingBefore: InlineArray<16, UInt64> = .init(repeating: 0)
-    @usableFromInline let cells: InlineArray<40, Atomic<UInt64>> = .init { _ in Atomic<UInt64>(0) }
+    @usableFromInline let cells: InlineArray<56, Atomic<UInt64>> = .init { _ in Atomic<UInt64>(0) }
     private let paddingAfter: InlineArray<16, UInt64> = .init(repeating: 0)
 
     /// Adds `amount`. On the owning loop only: a second writer would lose counts.
@@ -69,6 +69,9 @@ public enum Counter: CounterList {
     case deniedRequests, limitedRequests
     /// Client connections refused because their client had too many.
     case clientConnectionsLimited
+    /// Handshakes of TLS with clients.
+    case handshakes(ClientHandshake)
+    case handshakeFailures(HandshakeFailure)
 }
 
 extension Counter {
@@ -79,6 +82,8 @@ extension Counter {
         @inlinable static var coalescing: Int { responses + 5 }
         @inlinable static var stores: Int { coalescing + 7 }
         @inlinable static var others: Int { stores + 6 }
+        @inlinable static var handshakes: Int { others + 14 }
+        @inlinable static var handshakeFailures: Int { handshakes + 4 }
     }
 
     /// Folds to a constant if the case is written out.
@@ -102,6 +107,8 @@ extension Counter {
         case .deniedRequests: Start.others + 11
         case .limitedRequests: Start.others + 12
         case .clientConnectionsLimited: Start.others + 13
+        case .handshakes(let handshake): Start.handshakes + handshake.position
+        case .handshakeFailures(let failure): Start.handshakeFailures + failure.position
         }
     }
 }
@@ -120,5 +127,7 @@ extension Counter {
                 .clientBytesIn, .clientBytesOut, .malformedRequests,
                 .deniedRequests, .limitedRequests, .clientConnectionsLimited,
             ]
+            + ClientHandshake.allCases.map(Counter.handshakes)
+            + HandshakeFailure.allCases.map(Counter.handshakeFailures)
     }
 }

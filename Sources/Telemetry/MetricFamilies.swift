@@ -70,6 +70,18 @@ extension CounterValues {
         ]
     }
 
+    /// The counters of what only listeners with TLS have.
+    public func handshakeFamilies() -> [MetricFamily] {
+        [
+            .counter(
+                "tls_handshakes", "Handshakes of TLS with clients, by version and by whether a session was resumed.",
+                ClientHandshake.allCases.map { MetricSample($0.labels, .whole(self[.handshakes($0)])) }),
+            labelled(
+                "tls_handshake_failures", "Clients of listeners with TLS that had no handshake, by reason.", "reason",
+                Counter.handshakeFailures),
+        ]
+    }
+
     /// A request is refused before it is known which upstream it is for, or for a reason that does not depend on the
     /// upstream; and a route with an answer of its own has no upstream.
     private func verdicts(of upstreams: [String]) -> MetricFamily {

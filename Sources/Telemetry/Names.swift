@@ -148,8 +148,10 @@ public enum UpstreamFailure: UInt8, PublicName {
     case resolve
     /// The connection was refused or reset, or the server unreachable.
     case connect
-    /// The connection was not established in time.
+    /// The connection was not established in time, its TLS handshake included.
     case connectTimeout
+    /// The TLS handshake failed.
+    case handshake
     /// The request could not be written.
     case send
     /// The server did not take the request in time.
@@ -173,6 +175,7 @@ public enum UpstreamFailure: UInt8, PublicName {
         case .resolve: "resolve"
         case .connect: "connect"
         case .connectTimeout: "connect-timeout"
+        case .handshake: "handshake"
         case .send: "send"
         case .sendTimeout: "send-timeout"
         case .closed: "closed"

@@ -16,7 +16,7 @@ extension UpstreamCounter {
     @usableFromInline
     enum Start {
         @inlinable static var failures: Int { 7 }
-        @inlinable static var responses: Int { failures + 12 }
+        @inlinable static var responses: Int { failures + 13 }
         @inlinable static var others: Int { responses + 5 }
     }
 

@@ -55,7 +55,7 @@ struct Attempts {
                 case .sendTimeout, .headTimeout: .noHead(.timeout)
                 case .send, .closed, .head, .headTooLarge: .noHead(.error)
                 // Without a head there is no body; a shortage of this proxy is the same at each place.
-                case .unavailable, .resolve, .connect, .connectTimeout, .body, .bodyTimeout: .brokenOff
+                case .unavailable, .resolve, .connect, .connectTimeout, .handshake, .body, .bodyTimeout: .brokenOff
                 }
         }
     }

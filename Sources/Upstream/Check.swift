@@ -1,5 +1,6 @@
 import Bytes
 import Libevent
+import TLS
 
 /// One check of one place: a connection of its own, a GET, and the response to it. It uses no idle connection, and does
 /// not ask again: checks are there to find failures. No metric of the origin counts it.
@@ -7,8 +8,8 @@ import Libevent
 /// Owned by `HealthChecks`, confined to its loop.
 ///
 /// ```
-/// connecting ─no connection, another address is left→ connecting
-///     │  └─no connection→ ended
+/// connecting ─no connection, or no handshake, another address is left→ connecting
+///     │  └─no connection, or no handshake→ ended
 ///     └─connected→ asking ─the response is judged, the connection is closed→ ended
 /// connecting, asking ─the time limit is over→ ended        any ─stop→ ended (told to nobody)
 /// ```
@@ -16,6 +17,7 @@ final class Check {
     private let health: HealthSettings
     private let maxHeadSize: Int
     private let request: ByteSlice
+    private let tls: ServerTLS?
     private let loop: EventLoop
     /// The addresses that are still to be tried.
     private var addresses: ArraySlice<SocketAddress>
@@ -29,15 +31,17 @@ final class Check {
     /// - Parameters:
     ///   - addresses: the addresses of the place. The first that takes a connection is asked.
     ///   - settings: the settings of the origin.
+    ///   - tls: `nil` in the clear. No other check has it, so that each compares the certificate.
     ///   - completion: called once, perhaps from inside `start`, unless the check is stopped.
     init(
         of server: UpstreamServer, at addresses: [SocketAddress], _ health: HealthSettings,
-        _ settings: UpstreamSettings, on loop: EventLoop, completion: @escaping (CheckEnd) -> Void
+        _ settings: UpstreamSettings, _ tls: ServerTLS?, on loop: EventLoop, completion: @escaping (CheckEnd) -> Void
     ) {
         self.health = health
         maxHeadSize = settings.maxHeadSize
         request = Self.request(to: server, health, settings)
         self.addresses = addresses[...]
+        self.tls = tls
         self.loop = loop
         self.completion = completion
     }
@@ -71,7 +75,7 @@ final class Check {
         guard let address = addresses.popFirst() else { return end(.failed(failure)) }
         do throws(SystemError) {
             let judge = CheckJudge(health, maxHeadSize: maxHeadSize)
-            connection = try CheckConnection(to: address, request, judge, on: loop) { [weak self] end in
+            connection = try CheckConnection(to: address, request, judge, tls, on: loop) { [weak self] end in
                 self?.ended(end)
             }
         } catch {
@@ -82,6 +86,7 @@ final class Check {
     private func ended(_ end: CheckConnection.End) {
         switch end {
         case .notConnected(let error): cannotConnect(error)
+        case .notSecured(let error): cannotSecure(error)
         case .judged(let judgement): self.end(judgement)
         }
     }
@@ -89,6 +94,12 @@ final class Check {
     private func cannotConnect(_ error: SystemError) {
         if error.isShortageHere { return end(.undecided) }
         failure = .noConnection(error.message)
+        connectToNext()
+    }
+
+    private func cannotSecure(_ error: TLSFailure) {
+        if error.kind == .shortage { return end(.undecided) }
+        failure = .handshake(error.reason)
         connectToNext()
     }
 
@@ -103,8 +114,8 @@ extension UpstreamServer {
     /// The value of `Host` for the server itself (RFC 9110 §7.2).
     fileprivate var authority: String {
         switch location {
-        case .tcp(_, 80), .unix: host
-        case .tcp(_, let port): "\(host):\(port)"
+        case .tcp(_, let port) where port != defaultPort: "\(host):\(port)"
+        case .tcp, .unix: host
         }
     }
 }

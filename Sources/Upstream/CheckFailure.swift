@@ -6,6 +6,8 @@ package enum CheckFailure: Sendable, Hashable, CustomStringConvertible {
     case noAddress(String)
     /// With the system's message.
     case noConnection(String)
+    /// With OpenSSL's reason.
+    case handshake(String)
     /// The connection was closed before the response was complete.
     case closed
     case malformed(UpstreamError.Reason)
@@ -20,6 +22,7 @@ package enum CheckFailure: Sendable, Hashable, CustomStringConvertible {
         switch self {
         case .noAddress: "resolve"
         case .noConnection: "connect"
+        case .handshake: "handshake"
         case .closed: "closed"
         case .malformed(let reason): "\(reason.name ?? "malformed")"
         case .status(let status): "\(status)"
@@ -33,6 +36,7 @@ package enum CheckFailure: Sendable, Hashable, CustomStringConvertible {
         switch self {
         case .noAddress(let reason): "no address: \(reason)"
         case .noConnection(let message): "no connection: \(message)"
+        case .handshake(let reason): "no TLS handshake: \(reason)"
         case .closed: "the connection was closed before the response was complete"
         case .malformed(let reason): "\(reason.explanation)"
         case .status(let status): "status \(status)"

@@ -26,6 +26,8 @@ package final class HealthChecks {
 
     private let group: ServerGroup
     private let health: HealthSettings
+    /// `nil` if no server speaks TLS.
+    private let tls: LoopTLS?
     private let loop: EventLoop
     private let resolver: Resolver
     private let names: NameResolution
@@ -48,6 +50,7 @@ package final class HealthChecks {
         enqueue: @escaping (PlainOperation) -> Void, onNews: @escaping (PlaceNews, CheckFailure?) -> Void
     ) {
         self.health = health
+        tls = group.tls.map { LoopTLS($0, group.settings) }
         self.group = group
         self.loop = loop
         self.resolver = resolver
@@ -132,9 +135,9 @@ package final class HealthChecks {
 
     private func ask(_ entry: ServerGroup.Entry) {
         let place = entry.place
-        let check = Check(of: place.server, at: place.addresses, health, group.settings, on: loop) {
-            [weak self] in self?.judged(entry, $0)
-        }
+        let check = Check(
+            of: place.server, at: place.addresses, health, group.settings, tls?.server(place.server), on: loop
+        ) { [weak self] in self?.judged(entry, $0) }
         underWay[place.number]?.check = check
         check.start()
     }

@@ -54,8 +54,12 @@ struct Lease {
     var allowedSilence: Int64?
     var reading = Reading.on
 
+    /// Whether a record with bytes of the request waits in part for the kernel: they count as not sent, but the server
+    /// may get them.
+    var isEncrypted = false
+
     /// Whether no byte of the request was sent yet.
-    var isUnsent: Bool { headLeft == headLength && headLength > 0 }
+    var isUnsent: Bool { headLeft == headLength && headLength > 0 && !isEncrypted }
 
     var isSent: Bool { headLeft == 0 && outgoing?.isSent ?? true }
 

@@ -6,9 +6,9 @@ import Synchronization
 /// in it, without a lock.
 ///
 /// Owned by the list of its `ServerGroup`, and by the connections to it. The same object stays over reloads and
-/// look-ups that leave the server and the address.
+/// look-ups that leave the server, with its TLS, and the address.
 package final class Place: Sendable {
-    /// The server. Only `location` counts: weight and backup stand in the list.
+    /// The server. Only `location` and `isSecure` count: weight and backup stand in the list.
     package let server: UpstreamServer
     /// One address; the two loopback addresses, which are two ways to one server; or none, for a name that was not
     /// looked up yet.

@@ -32,6 +32,8 @@ final class PlaceConnections {
     let server: Int
     /// Whether the server is given by a name.
     let isNamed: Bool
+    /// How its connections are secured; `nil` in the clear.
+    let tls: ServerTLS?
     /// Whether the place is in the list.
     var isListed = true
     /// Whether idle connections are kept: the place is in the list, and not drained.
@@ -42,10 +44,11 @@ final class PlaceConnections {
     /// The copy of a request that asks whether the place is back, until it has ended.
     var probe: Probe?
 
-    init(_ place: Place, server: Int, isNamed: Bool) {
+    init(_ place: Place, server: Int, isNamed: Bool, tls: ServerTLS?) {
         self.place = place
         self.server = server
         self.isNamed = isNamed
+        self.tls = tls
     }
 
     /// The number of idle connections.

@@ -43,6 +43,8 @@ package final class ServerGroup: Sendable {
 
     /// The settings of the origin.
     package let settings: UpstreamSettings
+    /// The TLS to its servers; `nil` if none of them speaks TLS.
+    package let tls: OriginTLS?
     /// Shared by all requests to the origin.
     package let budget: RetryBudget
     /// Counts on for an origin that a reload changes.
@@ -57,10 +59,12 @@ package final class ServerGroup: Sendable {
     private let checksAreOver = Atomic<Bool>(false)
     private let cooldown: Int64
 
+    /// Reads and compares certificates, if a server speaks TLS: not on a loop of requests.
     /// - Parameter former: the group of the same origin under former settings: places that are in both stay as they
-    ///   are.
+    ///   are. Places with TLS do so only if its settings are the same, since these decide about every failure there.
     package init(_ settings: UpstreamSettings, after former: ServerGroup? = nil) {
         self.settings = settings
+        tls = OriginTLS(settings)
         cooldown = settings.failureCooldown.nanoseconds
         budget = RetryBudget(percent: settings.retry.budget)
         events = former?.events ?? ServerEventCounts()
@@ -68,7 +72,8 @@ package final class ServerGroup: Sendable {
         var places: [PlaceID: Place] = [:]
         if let former {
             let (old, oldSettings) = (former.list.withLock { $0 }, former.settings)
-            places = Self.byID(old.entries)
+            let tlsIsSame = oldSettings.tls == settings.tls
+            places = Self.byID(old.entries.filter { tlsIsSame || !$0.place.server.isSecure })
             list.drains = old.drains.kept(for: settings.servers)
             for (index, server) in settings.servers.enumerated() {
                 let known = oldSettings.servers.firstIndex { $0.location == server.location }
@@ -104,12 +109,18 @@ package final class ServerGroup: Sendable {
 
     private struct PlaceID: Hashable {
         let location: UpstreamServer.Location
+        let isSecure: Bool
         let addresses: [SocketAddress]
+
+        init(_ server: UpstreamServer, _ addresses: [SocketAddress]) {
+            (location, isSecure) = (server.location, server.isSecure)
+            self.addresses = addresses
+        }
     }
 
     private static func byID(_ entries: [Entry]) -> [PlaceID: Place] {
         Dictionary(
-            entries.map { (PlaceID(location: $0.place.server.location, addresses: $0.place.addresses), $0.place) }
+            entries.map { (PlaceID($0.place.server, $0.place.addresses), $0.place) }
         ) { first, _ in first }
     }
 
@@ -118,7 +129,7 @@ package final class ServerGroup: Sendable {
         for (index, server) in settings.servers.enumerated() {
             let places = places(of: server, list.addresses[index])
             for addresses in places {
-                let id = PlaceID(location: server.location, addresses: addresses)
+                let id = PlaceID(server, addresses)
                 // One address of a name may change: its server keeps its share of the keys.
                 let name = places.count == 1 ? "\(server)" : "\(server) \(addresses)"
                 let place =

@@ -1,4 +1,6 @@
+package import Bytes
 package import Libevent
+package import TLS
 
 /// One origin: its servers, and the limits and timeouts for them.
 ///
@@ -20,7 +22,9 @@ package struct UpstreamSettings: Sendable, Equatable {
     /// How often the rest of a response that broke off is asked for; 0: never. Five times are a server that is
     /// restarted, and a network that fails now and then.
     package var resume = 5
-    /// The value of `Host` in requests to the servers, with the port if it is not 80. `nil`: the host that the client
+    /// How servers with TLS are judged.
+    package var tls = UpstreamTLSSettings()
+    /// The value of `Host` in requests to the servers, with the port if it is not that of the scheme. `nil`: the host that the client
     /// asked for, since origins make links and redirections with it.
     package var host: String?
     /// The time until a connection is established: one lost SYN (1 s) and a second one (3 s) are forgiven.
@@ -65,7 +69,21 @@ package struct UpstreamSettings: Sendable, Equatable {
         name: "origin", servers: [UpstreamServer(host: "127.0.0.1", port: 9000)])
 }
 
-/// One server of an origin, addressed in plain HTTP/1.1, and its share of the requests.
+/// TLS to the servers of an origin.
+package struct UpstreamTLSSettings: Sendable, Equatable {
+    /// The name that certificates must have, and that is asked for (SNI); `nil`: the host of each server.
+    package var serverName: String?
+    /// The authorities of the certificates; `nil`: those of the system.
+    package var authorities: NamedFile?
+    /// Whether certificates are compared at all. Without that, anyone on the way can answer.
+    package var verifies = true
+    /// The certificate shown to servers that ask for one.
+    package var identity: TLSIdentity?
+
+    package init() {}
+}
+
+/// One server of an origin, and its share of the requests.
 package struct UpstreamServer: Sendable, Hashable, CustomStringConvertible {
     /// Where the server listens.
     package enum Location: Sendable, Hashable {
@@ -79,13 +97,23 @@ package struct UpstreamServer: Sendable, Hashable, CustomStringConvertible {
     package var location: Location
     /// The server's share of the requests in proportion to the others': 1 to 1,000. Each address of a name has it.
     package var weight = 1
+    /// Whether the server speaks TLS.
+    package var isSecure = false
     /// Whether the server is asked only while none of the others can be used.
     package var isBackup = false
 
     package init(_ location: Location) { self.location = location }
 
-    /// - Parameter port: the default is the scheme's (RFC 9110 §4.2.1).
-    package init(host: String, port: UInt16 = 80) { self.init(.tcp(host: host, port: port)) }
+    /// - Parameter port: `nil`: that of the scheme.
+    package init(host: String, port: UInt16? = nil, isSecure: Bool = false) {
+        self.init(.tcp(host: host, port: port ?? Self.defaultPort(isSecure: isSecure)))
+        self.isSecure = isSecure
+    }
+
+    /// The port of `http` or of `https` (RFC 9110 §4.2.1, §4.2.2).
+    package static func defaultPort(isSecure: Bool) -> UInt16 { isSecure ? 443 : 80 }
+    /// The port of the server's scheme.
+    package var defaultPort: UInt16 { Self.defaultPort(isSecure: isSecure) }
 
     /// - Parameter text: `HOST:PORT`, IPv6 in brackets, perhaps from an untrusted source.
     package init?(hostAndPort text: String) {
@@ -129,10 +157,10 @@ package struct UpstreamServer: Sendable, Hashable, CustomStringConvertible {
         }
     }
 
-    /// `http://127.0.0.1:9000` or `unix:/path`.
+    /// `http://127.0.0.1:9000`, `https://127.0.0.1:9443` or `unix:/path`.
     package var description: String {
         switch location {
-        case .tcp(_, let port): "http://\(host):\(port)"
+        case .tcp(_, let port): "\(isSecure ? "https" : "http")://\(host):\(port)"
         case .unix(let path): "unix:\(path)"
         }
     }

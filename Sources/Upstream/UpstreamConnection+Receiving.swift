@@ -38,6 +38,7 @@ extension UpstreamConnection {
         case .endOfStream:
             endOfStream()
         case .failed(let error):
+            if let stream, !error.isReset { return cutOff(stream) }
             if lease.response == .awaited {
                 fail(.closed, .resetBeforeResponse, "\(error)")
             } else {

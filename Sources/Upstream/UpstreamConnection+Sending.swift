@@ -98,6 +98,7 @@ extension UpstreamConnection {
     /// Waits until the full socket has room.
     private func awaitRoom() {
         armWrite()
+        if stream != nil { lease.isEncrypted = true }
         if lease.response != .inBody { expectBeforeHead() }
     }
 

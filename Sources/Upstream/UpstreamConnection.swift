@@ -1,5 +1,6 @@
 package import Bytes
 package import Libevent
+import TLS
 import Telemetry
 
 /// One connection to a server of an origin. It sends the request of the exchange that it is leased to, and reads the
@@ -9,17 +10,20 @@ import Telemetry
 ///
 /// ```
 /// connecting ─connected→ leased ─response complete, both sides willing→ idle ─lease→ leased
-///     └─error→ closed      ├─error, abandoned, not reusable→ closed       └─readable, too old→ closed
-///                          ├─readable before the request went out→ closed
-///                          └─101→ handed over (as a tunnel)
+///     │└─error→ closed     ├─error, abandoned, not reusable→ closed       └─readable, too old→ closed
+///     │                    ├─readable before the request went out→ closed
+///     │                    └─101→ handed over (as a tunnel)
+///     └─connected, with TLS→ securing ─handshake done→ leased
+///                               └─error→ closed
 /// ```
 package final class UpstreamConnection: Socket {
     enum Phase {
-        case connecting, idle, leased, handedOver, closed
+        case connecting, securing, idle, leased, handedOver, closed
 
         fileprivate func leads(to next: Phase) -> Bool {
             switch self {
-            case .connecting, .idle: next == .leased || next == .closed
+            case .connecting: next == .securing || next == .leased || next == .closed
+            case .securing, .idle: next == .leased || next == .closed
             case .leased: next == .idle || next == .handedOver || next == .closed
             case .handedOver: next == .closed
             case .closed: false
@@ -57,6 +61,8 @@ package final class UpstreamConnection: Socket {
     private var exchanges = 0
     /// Whether the connection will flush at the end of the loop's iteration.
     var flushesSoon = false
+    /// From the beginning of the handshake on; `nil` in the clear.
+    var stream: TLSStream?
 
     let reader: Exclusive<ResponseReader>
     var input: ByteBuffer?
@@ -90,12 +96,18 @@ package final class UpstreamConnection: Socket {
     package override func connected(_ error: SystemError?) {
         guard phase == .connecting else { return }
         if let error { return cannotConnect(UpstreamError(cannotConnectTo: address, error)) }
+        if let tls = home.tls { return secure(by: tls) }
+        established()
+    }
+
+    /// The connection is ready for its first request.
+    func established() {
         isCounted = true
         pool.opened(self, after: UInt64(max(0, loop.now - began)))
         exchange?.connected(self, nil)
     }
 
-    private func cannotConnect(_ error: UpstreamError) {
+    func cannotConnect(_ error: UpstreamError) {
         let exchange = exchange
         self.exchange = nil
         end(.failed(error))
@@ -207,13 +219,16 @@ package final class UpstreamConnection: Socket {
     }
 
     package override func cannotWatch(_ error: SystemError) {
-        guard phase == .connecting else { return fail(.connect, .shortage, "\(error)") }
+        guard phase == .connecting || phase == .securing else { return fail(.connect, .shortage, "\(error)") }
         cannotConnect(UpstreamError(.connect, .shortage, detail: "\(address): \(error)"))
     }
 
     package override func writable() {
-        if phase == .handedOver { tunnel?.tunnelWritable(self); return }
-        flush()
+        switch phase {
+        case .handedOver: tunnel?.tunnelWritable(self)
+        case .securing: handshake()
+        case .connecting, .idle, .leased, .closed: flush()
+        }
     }
 
     package override func iterationEnds() {
@@ -226,6 +241,7 @@ package final class UpstreamConnection: Socket {
         case .handedOver:
             tunnel?.tunnelReadable(self)
         case .idle:
+            if isOnlyReportedForTLS { return }
             // The connection ended, or brought bytes that belong to no request.
             home.noteIdle(loop.now - idleSince, wasClosed: true)
             end(.byServer)
@@ -233,9 +249,12 @@ package final class UpstreamConnection: Socket {
             // Bytes that no request asked for, or the end of the connection, seen before the request was sent or in the
             // iteration in which it was sent. Bytes arriving between this check and the write go unnoticed.
             if lease.isReused, lease.response == .awaited, lease.isUnsent || loop.now == lease.began {
+                if isOnlyReportedForTLS { return }
                 return fail(.closed, .notSilent)
             }
             receive()
+        case .securing:
+            handshake()
         case .connecting, .closed:
             stopReading()
         }
@@ -293,7 +312,10 @@ package final class UpstreamConnection: Socket {
         case .nothing: return nil
         case .later(let time): return time
         case .due(.connect):
-            cannotConnect(UpstreamError(.connectTimeout, .unanswered, detail: "\(address): no connection in time"))
+            cannotConnect(
+                phase == .securing
+                    ? UpstreamError(.connectTimeout, .handshakeLate, detail: "\(address): no TLS handshake in time")
+                    : UpstreamError(.connectTimeout, .unanswered, detail: "\(address): no connection in time"))
         case .due(.head): fail(.headTimeout, .headLate)
         case .due(.progress) where lease.response == .awaited: fail(.sendTimeout, .requestNotTaken)
         case .due(.progress): fail(.bodyTimeout, .bodyStalled)

@@ -11,13 +11,15 @@ extension UpstreamError {
         case tooManyInterimResponses, unaskedSwitch, earlySwitch, unaskedNotModified
         // There is no connection
         case noServer, unreachable, forbidden, missing, reset, unanswered, queueFull, shortage
+        // The connection cannot be secured
+        case tlsProtocol, tlsCertificate, tlsAlert, tlsCut, handshakeLate
         // The connection ended
         case closedBeforeResponse, resetBeforeResponse, notSilent, idleTimeIsUp, cutOff, resetInBody
         // A timeout has passed
         case requestNotTaken, headLate, bodyStalled
 
         /// The name in the log of a response that is malformed or does not answer the request, and of the lack of a
-        /// server; `nil` for the other reasons, for which `UpstreamFailure.name` is used.
+        /// server, and of a handshake; `nil` for the other reasons, for which `UpstreamFailure.name` is used.
         var name: StaticString? {
             switch self {
             case .syntax(let reason): reason.name
@@ -26,9 +28,13 @@ extension UpstreamError {
             case .earlySwitch: "early-101"
             case .unaskedNotModified: "unasked-304"
             case .noServer: "no-server"
+            case .tlsProtocol: "tls-protocol"
+            case .tlsCertificate: "tls-certificate"
+            case .tlsAlert: "tls-alert"
+            case .tlsCut: "tls-cut"
             case .unreachable, .forbidden, .missing, .reset, .unanswered, .queueFull, .shortage, .closedBeforeResponse,
                 .resetBeforeResponse, .notSilent, .idleTimeIsUp, .cutOff, .resetInBody, .requestNotTaken, .headLate,
-                .bodyStalled:
+                .bodyStalled, .handshakeLate:
                 nil
             }
         }
@@ -49,6 +55,11 @@ extension UpstreamError {
             case .unanswered: "Nothing answered within the connect-timeout."
             case .queueFull: "The queue of connections stayed full for the connect-timeout."
             case .shortage: "There are no descriptors, ports or memory left for a connection."
+            case .tlsProtocol: "The TLS handshake failed: the server speaks no TLS, or none that is allowed."
+            case .tlsCertificate: "The server's certificate is refused."
+            case .tlsAlert: "The server refused with a TLS alert."
+            case .tlsCut: "The connection was closed in the TLS handshake."
+            case .handshakeLate: "The TLS handshake was not complete within the connect-timeout."
             case .closedBeforeResponse: "The connection was closed before a response."
             case .resetBeforeResponse: "The connection was reset before a response."
             case .notSilent: "The connection was closed, or brought something, while it was idle."

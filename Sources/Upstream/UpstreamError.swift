@@ -1,6 +1,7 @@
 package import Bytes
 package import HTTPSemantics
 import Libevent
+import TLS
 package import Telemetry
 
 /// How an exchange with an origin failed: in which step, why, and whether the request may be sent again.
@@ -45,6 +46,20 @@ package struct UpstreamError: Error, Sendable, CustomStringConvertible {
         self.init(.connect, Reason(error), detail: detail)
     }
 
+    /// OpenSSL's reason, with advice if the server may speak no TLS.
+    init(cannotSecure address: SocketAddress, _ error: TLSFailure) {
+        let isPlain = error.reason == "wrong version number" || error.reason == "packet length too long"
+        let advice = isPlain ? "; the server seems to speak no TLS on this port" : ""
+        let detail = "\(address): \(error.reason)\(advice)"
+        switch error.kind {
+        case .protocolError: self.init(.handshake, .tlsProtocol, detail: detail)
+        case .certificate: self.init(.handshake, .tlsCertificate, detail: detail)
+        case .alert: self.init(.handshake, .tlsAlert, detail: detail)
+        case .cut: self.init(.handshake, .tlsCut, detail: detail)
+        case .shortage: self.init(.connect, .shortage, detail: detail)
+        }
+    }
+
     package var description: String { detail.isEmpty ? "\(failure.name)" : "\(failure.name): \(detail)" }
 
     /// The syntax rule that a malformed response breaks.
@@ -53,7 +68,7 @@ package struct UpstreamError: Error, Sendable, CustomStringConvertible {
     /// Whether no connection could be made, so that the request did not reach a server.
     package var isBeforeRequest: Bool {
         switch failure {
-        case .unavailable, .resolve, .connect, .connectTimeout: true
+        case .unavailable, .resolve, .connect, .connectTimeout, .handshake: true
         case .send, .sendTimeout, .closed, .headTimeout, .head, .headTooLarge, .body, .bodyTimeout: false
         }
     }
@@ -73,6 +88,14 @@ package struct UpstreamError: Error, Sendable, CustomStringConvertible {
         case .resolve: .dnsError
         case .connect: reason == .unreachable ? .destinationIPUnroutable : .connectionRefused
         case .connectTimeout: .connectionTimeout
+        case .handshake:
+            switch reason {
+            case .tlsCertificate: .tlsCertificateError
+            case .tlsAlert: .tlsAlertReceived
+            case .tlsCut: .connectionTerminated
+            default: .tlsProtocolError
+            }
+        case .send where reason == .tlsAlert, .closed where reason == .tlsAlert: .tlsAlertReceived
         case .send, .closed: .connectionTerminated
         case .sendTimeout: .connectionWriteTimeout
         case .headTimeout, .bodyTimeout: .httpResponseTimeout
@@ -96,7 +119,7 @@ extension UpstreamError {
         // This proxy is well, but has nobody to ask.
         case .unavailable where reason == .noServer: .unreachable
         case .unavailable: .overloaded
-        case .resolve, .connect, .send, .closed: .unreachable
+        case .resolve, .connect, .handshake, .send, .closed: .unreachable
         case .head, .headTooLarge, .body: .malformed
         }
     }

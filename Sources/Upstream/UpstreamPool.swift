@@ -38,6 +38,8 @@ package final class UpstreamPool {
     private let resolver: Resolver
     /// The places, which all loops share.
     private let group: ServerGroup
+    /// `nil` if no server speaks TLS.
+    private let tls: LoopTLS?
     private let choice: Exclusive<ServerChoice>
     private var random = LoopRandom()
     /// The connections to each place, in the order of the list.
@@ -73,6 +75,8 @@ package final class UpstreamPool {
         let settings = group.settings
         self.settings = settings
         self.group = group
+        let tls = group.tls.map { LoopTLS($0, settings) }
+        self.tls = tls
         self.loop = loop
         self.resolver = resolver
         self.names = names
@@ -88,15 +92,18 @@ package final class UpstreamPool {
         countsRequests = settings.balance == .leastRequests
         choosesByKey = settings.balance == .hash
         let choice = ServerChoice(group, startingAt: firstServer)
-        let places = choice.entries.map { Self.connections(to: $0, settings) }
+        let places = choice.entries.map { Self.connections(to: $0, settings, tls) }
         self.places = places
         lone = places.count == 1 ? places[0] : nil
         self.choice = Exclusive(choice)
     }
 
-    private static func connections(to entry: ServerGroup.Entry, _ settings: UpstreamSettings) -> PlaceConnections {
-        PlaceConnections(
-            entry.place, server: entry.server, isNamed: settings.servers[entry.server].address == nil)
+    private static func connections(to entry: ServerGroup.Entry, _ settings: UpstreamSettings, _ tls: LoopTLS?)
+        -> PlaceConnections
+    {
+        let server = settings.servers[entry.server]
+        return PlaceConnections(
+            entry.place, server: entry.server, isNamed: server.address == nil, tls: tls?.server(server))
     }
 
     /// Closes every idle connection and ends the probes, and keeps none any more. Called when the pool is no longer used.
@@ -268,7 +275,7 @@ package final class UpstreamPool {
         var former = Dictionary(places.map { ($0.place.number, $0) }) { first, _ in first }
         places = choice.use { $0.entries }.map { entry in
             let known = former.removeValue(forKey: entry.place.number)
-            guard let known, known.server == entry.server else { return Self.connections(to: entry, settings) }
+            guard let known, known.server == entry.server else { return Self.connections(to: entry, settings, tls) }
             return known
         }
         for one in former.values { (one.isListed, one.keepsIdle) = (false, false) }

@@ -10,8 +10,8 @@ struct Check: ParsableCommand {
         abstract: "Check a configuration file and report every mistake.",
         discussion: """
             Prints `file:line:column: message` for each mistake and exits 78, or prints `ok` and exits 0. \
-            What is no mistake but perhaps not meant, such as an upstream that no route uses, is a `warning`. If the \
-            settings have a `shared.engine`, it is asked how its memory is bounded, which takes a second at most. With \
+            What is no mistake but perhaps not meant, such as an upstream that no route uses, or a certificate that expires \
+            within 14 days, is a `warning`. Certificates are printed with their names, issuer and expiry. If the settings have a `shared.engine`, it is asked how its memory is bounded, which takes a second at most. With \
             --print it prints the settings that `serve` would use with the same file, variables \
             (COALESCED_STORAGE_MEMORY for `storage: {memory: …}`, and so on) and flags, and where each comes from.
             """
@@ -44,7 +44,8 @@ struct Check: ParsableCommand {
         for warning in reading.settings.warnings { System.writeError("\(warning.warning)\n") }
         guard print else {
             try warnOfEngine(reading)
-            return try output("\(source.readPath): ok\n")
+            let certificates = CertificateReview(of: reading.settings, at: System.wallClockSeconds).lines
+            return try output((certificates + ["\(source.readPath): ok"]).map { $0 + "\n" }.joined())
         }
         try output(Configuration.printout(reading.settings, from: reading.sources).map { $0 + "\n" }.joined())
     }

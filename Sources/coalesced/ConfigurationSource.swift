@@ -1,5 +1,6 @@
 import ArgumentParser
 import Configuration
+import TLS
 
 /// The source of the settings: a file, if there is one, the environment variables that override it, and the flags that
 /// override both. Read at the start and at each reload.
@@ -70,18 +71,26 @@ struct ConfigurationSource {
             throw .usage(mistake)
         }
         guard let text = try text(mayWait: mayWait) else {
-            let settings = try settings(
+            var settings = try settings(
                 of: Configuration.withoutFile(variables: variables, overriddenBy: flags, files: Self.files))
             if let mistake = settings.listenerMistake ?? settings.serverMistake?.message { throw .usage(mistake) }
-            return Reading(
-                settings: settings, file: nil, sources: Sources(file: nil, variables: variables, flags: flags))
+            let sources = Sources(file: nil, variables: variables, flags: flags)
+            settings.warnings += Self.certificateWarnings(of: settings, from: sources)
+            return Reading(settings: settings, file: nil, sources: sources)
         }
-        let settings = try settings(
+        var settings = try settings(
             of: Configuration.load(
                 text: text, path: readPath, variables: variables, overriddenBy: flags, files: Self.files))
         let file = (path: readPath, text: text)
-        return Reading(
-            settings: settings, file: file, sources: Sources(file: file, variables: variables, flags: flags))
+        let sources = Sources(file: file, variables: variables, flags: flags)
+        settings.warnings += Self.certificateWarnings(of: settings, from: sources)
+        return Reading(settings: settings, file: file, sources: sources)
+    }
+
+    private static func certificateWarnings(of settings: Settings, from sources: Sources) -> [Mistake] {
+        CertificateReview(of: settings, at: System.wallClockSeconds).warnings.map { key, message in
+            Mistake(path: sources.place(ofKey: key) ?? key, position: nil, message: message)
+        }
     }
 
     /// The address and the token of the admin listener, for a command.
@@ -95,7 +104,13 @@ struct ConfigurationSource {
     }
 
     /// Reads regular files only: a reload does not wait for a pipe.
-    private static let files = Files(isReadableByAll: System.isReadableByAll) { path in
+    private static let files = Files(
+        isReadableByAll: System.isReadableByAll, folder: System.folder,
+        systemAuthoritiesMistake: {
+            do throws(TLSSettingsError) { _ = try TLSAuthorities.system.get() } catch { return "\(error)" }
+            return nil
+        }
+    ) { path in
         do throws(System.Failure) {
             return .success(try System.bytes(of: path, mayWait: false))
         } catch {
@@ -133,8 +148,15 @@ extension Files.Failure {
             self.init(
                 "\(failure)",
                 remedy: failure.isForbidden
-                    ? "let the proxy's user read it"
+                    ? Self.remedyForForbidden
                     : failure.isMissing ? "create it, or correct the path" : "correct the path")
         }
+    }
+
+    /// Many keys belong to root, in folders that nobody else may enter.
+    private static var remedyForForbidden: String {
+        let (user, group) = (System.userName, System.groupName)
+        return
+            "this program runs as user \(user), which must be able to read the file and to enter the folders above it, for example by its group: `chgrp \(group) FILE && chmod g+r FILE`"
     }
 }

@@ -92,6 +92,7 @@ final class Daemon {
         LibeventMessages.send(to: libeventLog.write)
         log.info("\(StartText.introduction(settings, file))")
         logWarnings(of: settings, in: log)
+        logCertificates(of: settings, in: log)
         // Held back until the loop watches for them. A signal must not end the program directly, since Unix sockets'
         // paths are removed at the end.
         holdSignalsBack()
@@ -320,6 +321,13 @@ final class Daemon {
         let left = settings.warnings.count - mostWarnings
         if left > 0 {
             log.warning("\(StartText.counted(left, "more warning")) about the configuration: see `coalesced check`")
+        }
+    }
+
+    /// What clients are shown, so that the log tells when a renewed certificate came into use.
+    static func logCertificates(of settings: Settings, in log: Logger) {
+        for line in CertificateReview(of: settings, at: System.wallClockSeconds).lines.prefix(mostWarnings) {
+            log.notice("\(line)")
         }
     }
 

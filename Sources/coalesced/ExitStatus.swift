@@ -31,7 +31,7 @@ extension ProxyServer.StartError {
             case .noPermission: ExitStatus.noPermission
             }
         case .system: ExitStatus.unavailable
-        case .inherited: ExitStatus.configuration
+        case .inherited, .tls: ExitStatus.configuration
         case .accessLog(let error, _):
             error.isForbidden ? ExitStatus.noPermission : ExitStatus.configuration
         }

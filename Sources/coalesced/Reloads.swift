@@ -110,6 +110,7 @@ final class Reloads {
             ?? "nothing to reload: --config was not given, and \(source.readPath) does not exist"
         log.info("\(done)")
         Daemon.logWarnings(of: reading.settings, in: log)
+        Daemon.logCertificates(of: reading.settings, in: log)
         let warnings = reading.settings.warnings.map(\.warning)
         let waiting = atStart.keysAtStart(changedBy: reading.settings)
         guard !waiting.isEmpty else { return [done] + warnings }

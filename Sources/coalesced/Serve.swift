@@ -1,7 +1,9 @@
 import ArgumentParser
+import Bytes
 import Configuration
 import Libevent
 import Routing
+import TLS
 import Telemetry
 import Upstream
 
@@ -71,9 +73,24 @@ struct SettingFlags: ParsableArguments {
 
     @Option(
         parsing: .unconditionalSingleValue,
-        help: ArgumentHelp("Address to listen on; may be repeated. Port 0 picks a free port.", valueName: "addr:port"),
-        transform: ScalarSyntax<SocketAddress>.address.value(of:))
-    var listen: [SocketAddress] = []
+        help: ArgumentHelp(
+            "Address to listen on, with https:// before it for TLS; may be repeated. Port 0 picks a free port.",
+            valueName: "addr:port"),
+        transform: ScalarSyntax<ListenerSettings>.listener.value(of:))
+    var listen: [ListenerSettings] = []
+
+    @Option(
+        parsing: .unconditional,
+        help: ArgumentHelp(
+            "The certificate for TLS with clients, with its chain, as a PEM file; replaces the certificates in the file. Needs --tls-key.",
+            valueName: "file"),
+        completion: .file(), transform: Self.file(at:))
+    var tlsCertificate: NamedFile?
+
+    @Option(
+        parsing: .unconditional, help: ArgumentHelp("The key of --tls-certificate, as a PEM file.", valueName: "file"),
+        completion: .file(), transform: Self.file(at:))
+    var tlsKey: NamedFile?
 
     @Option(
         parsing: .unconditionalSingleValue,
@@ -126,8 +143,21 @@ struct SettingFlags: ParsableArguments {
     var accessLog: AccessLogTarget?
 
     func validate() throws {
-        for (index, address) in listen.enumerated() where address.port != 0 && listen[..<index].contains(address) {
-            throw ValidationError("--listen \(address) is given twice; remove one of them.")
+        for (index, listener) in listen.enumerated() {
+            guard let other = listen[..<index].first(where: { $0.address == listener.address }) else { continue }
+            if other.isSecure != listener.isSecure {
+                throw ValidationError(
+                    "--listen \(listener.address) is given with https:// and without; give another port for one of them."
+                )
+            }
+            if listener.address.port != 0 {
+                throw ValidationError("--listen \(listener.address) is given twice; remove one of them.")
+            }
+        }
+        if (tlsCertificate == nil) != (tlsKey == nil) {
+            let (given, missing) =
+                tlsKey == nil ? ("--tls-certificate", "--tls-key") : ("--tls-key", "--tls-certificate")
+            throw ValidationError("\(given) needs \(missing) beside it; add it.")
         }
         for (index, server) in upstream.enumerated() where upstream[..<index].contains(server) {
             throw ValidationError("--upstream \(server) is given twice; remove one of them. Weights need a file.")
@@ -138,9 +168,22 @@ struct SettingFlags: ParsableArguments {
         if let mistake = RedisLocation.mistake(inCluster: shared) { throw ValidationError("--shared: \(mistake).") }
     }
 
+    /// A file, which is read with the configuration.
+    private static func file(at path: String) throws -> NamedFile {
+        guard !path.isEmpty else { throw ValidationError("it is empty; name a file") }
+        guard !path.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F }) else {
+            throw ValidationError("a path must be without control characters")
+        }
+        if path.hasPrefix("/") { return NamedFile(path: path) }
+        return NamedFile(path: System.currentFolder.map { "\($0)/\(path)" } ?? path)
+    }
+
     var overrides: Overrides {
         var overrides = Overrides()
         overrides.listeners = listen
+        if let tlsCertificate, let tlsKey {
+            overrides.identity = TLSIdentity(certificate: tlsCertificate, key: tlsKey)
+        }
         overrides.servers = upstream
         overrides.engines = shared
         overrides.admin = admin

@@ -1,3 +1,4 @@
+import Configuration
 import Glibc
 import Libevent
 
@@ -131,6 +132,38 @@ enum System {
         var status = stat()
         return unsafe stat(path, &status) == 0 && status.st_mode & S_IROTH != 0
     }
+
+    /// What is at a path where a folder should be.
+    static func folder(_ path: String) -> Files.FolderState {
+        var status = stat()
+        guard unsafe stat(path, &status) == 0 else { return errno == ENOENT ? .absent : .other }
+        return status.st_mode & S_IFMT == S_IFDIR ? .folder : .other
+    }
+
+    /// The folder that relative paths begin in; `nil` if it is not known.
+    static var currentFolder: String? {
+        var path = [CChar](repeating: 0, count: Int(PATH_MAX))
+        guard unsafe getcwd(&path, path.count) != nil else { return nil }
+        return String(decoding: path.prefix { $0 != 0 }.map { UInt8(bitPattern: $0) }, as: UTF8.self)
+    }
+
+    /// The names of the user and the group that this program runs as; their numbers if they have none.
+    static var userName: String {
+        // The record stays valid until the next call, and the name is copied before.
+        guard let record = unsafe getpwuid(geteuid()), let name = unsafe record.pointee.pw_name else {
+            return "\(geteuid())"
+        }
+        return unsafe String(cString: name)
+    }
+    static var groupName: String {
+        guard let record = unsafe getgrgid(getegid()), let name = unsafe record.pointee.gr_name else {
+            return "\(getegid())"
+        }
+        return unsafe String(cString: name)
+    }
+
+    /// Seconds since 1970.
+    static var wallClockSeconds: Int64 { Int64(time(nil)) }
 
     /// Whether two paths lead to one file.
     static func isSameFile(_ path: String, _ other: String) -> Bool {

@@ -266,8 +266,8 @@ import Testing
         let route = "routes: [{scheme: https, upstream: origin}]\n"
         #expect(
             try warnings(route) == [
-                "f:1:19: warning: no request is for https, since `clients.trusted-proxies` is empty; "
-                    + "name the server there that terminates TLS"
+                "f:1:19: warning: no request is for https: no listener speaks TLS, and `clients.trusted-proxies` is empty; "
+                    + "add `https://0.0.0.0:443` to `listen`, or name the server there that terminates TLS"
             ])
         #expect(try warnings("clients: {trusted-proxies: 127.0.0.1}\n" + route) == [])
     }

@@ -4,6 +4,7 @@ import HTTPSemantics
 import Libevent
 import Routing
 import Storage
+import TLS
 import Telemetry
 import Testing
 import Upstream
@@ -15,7 +16,7 @@ import Upstream
 @Suite struct `Every key` {
     private static let file = """
         log-level: debug
-        listen: [127.0.0.1:1]
+        listen: [{address: 127.0.0.1:1, tls: true, client-certificates: offered}, 127.0.0.1:2]
         socket-mode: 0666
         backlog: 2
         workers: 3
@@ -23,6 +24,14 @@ import Upstream
         drain-delay: 3500ms
         drain-timeout: 4s
         upgrade-timeout: 5s
+        tls:
+          certificates: [{certificate: /site.pem, key: /site.key}]
+          minimum-version: 1.3
+          unknown-name: refuse
+          ticket-keys: /tickets
+          acme-challenges: /acme
+          client-ca: /clients.pem
+          client-subject-field: x-subject
         clients:
           max-connections: 5
           max-connections-per-client: 51
@@ -101,7 +110,8 @@ import Upstream
           secret-file: /run/secret
         upstreams:
           - name: shop
-            servers: [http://a.example:80, {url: http://b.example:80, weight: 44}, {url: unix:/run/a.sock, backup: true}]
+            servers: [https://a.example:443, {url: http://b.example:80, weight: 44}, {url: unix:/run/a.sock, backup: true}]
+            tls: {server-name: app, ca: /ca.pem, verify: on, client-certificate: {certificate: /own.pem, key: /own.key}}
             balance: hash
             health: {path: /up?a=b, interval: 46s, timeout: 45s, expect: 204, body: "it, \\"works\\"", host: b.example, failures: 47, successes: 48}
             retry: {on: [timeout, 503, 429], attempts: 9, budget: 49%}
@@ -172,7 +182,15 @@ import Upstream
     private static func expected() -> Settings {
         var all = Settings()
         all.logLevel = .debug
-        all.proxy.listeners = [.ipv4(.loopback, port: 1)]
+        all.proxy.listeners = [.ipv4(.loopback, port: 1), .ipv4(.loopback, port: 2)]
+        all.proxy.secureListeners = [.ipv4(.loopback, port: 1): .offered]
+        all.proxy.tls.identities = [identity("site")]
+        all.proxy.tls.minimumVersion = .tls13
+        all.proxy.tls.refusesUnknownNames = true
+        all.proxy.tls.ticketKeys = NamedFile(path: "/tickets")
+        all.proxy.tls.acmeChallenges = "/acme"
+        all.proxy.tls.clientAuthorities = NamedFile(path: "/clients.pem")
+        all.proxy.tls.clientSubjectField = "x-subject"
         all.proxy.socketMode = 0o666
         all.proxy.backlog = 2
         all.proxy.workers = 3
@@ -289,9 +307,16 @@ import Upstream
     private static var shop: UpstreamSettings {
         var shop = UpstreamSettings(
             name: "shop",
-            servers: [UpstreamServer(host: "a.example"), UpstreamServer(host: "b.example"), .unix(path: "/run/a.sock")])
+            servers: [
+                UpstreamServer(host: "a.example", port: 443), UpstreamServer(host: "b.example"),
+                .unix(path: "/run/a.sock"),
+            ])
+        shop.servers[0].isSecure = true
         shop.servers[1].weight = 44
         shop.servers[2].isBackup = true
+        shop.tls.serverName = "app"
+        shop.tls.authorities = NamedFile(path: "/ca.pem")
+        shop.tls.identity = identity("own")
         shop.balance = .hash
         var health = HealthSettings(path: "/up?a=b")
         health.interval = .seconds(46)
@@ -322,6 +347,10 @@ import Upstream
         shop.failureCooldown = .seconds(42)
         shop.maxHeadSize = 43 << 10
         return shop
+    }
+
+    private static func identity(_ name: String) -> TLSIdentity {
+        TLSIdentity(certificate: NamedFile(path: "/\(name).pem"), key: NamedFile(path: "/\(name).key"))
     }
 
     private static func addresses(_ texts: [String]) -> [AddressPattern] {

@@ -18,6 +18,13 @@ import Upstream
         #expect(settings.proxy.clients.trustedProxies.count == 2)
     }
 
+    @Test func `the example file for TLS redirects to it, and serves challenges without it`() throws {
+        let settings = try load("tls.yaml")
+        #expect(settings.proxy.listen.map(\.isSecure) == [false, false, true, true])
+        #expect(settings.proxy.tls.identities.count == 1 && settings.proxy.tls.acmeChallenges == "/var/lib/acme")
+        #expect(settings.proxy.routes.map(\.scheme) == [.http, nil] && settings.warnings.isEmpty)
+    }
+
     @Test func `the example file for downloads gives them separate slots and enough memory`() throws {
         let settings = try load("downloads.yaml")
         let (site, downloads) = (settings.upstreams[0], settings.upstreams[1])

@@ -176,8 +176,8 @@ struct Faulty: CustomTestStringConvertible, Sendable {
             "f:1:26: `listen` has `127.0.0.1:8080` twice; remove one of them"),
         Faulty("listen: []\n", "f:1:9: `listen` is empty; give at least 1"),
         Faulty(
-            "listen: http://127.0.0.1:80\n",
-            "f:1:9: `listen: http://127.0.0.1:80`: not an address to listen on: it is a URL; "
+            "listen: ftp://127.0.0.1:80\n",
+            "f:1:9: `listen: ftp://127.0.0.1:80`: not an address to listen on: it is a URL; "
                 + "give one such as `127.0.0.1:8080`, `[::1]:8080` or `unix:/path`"),
         Faulty(
             "listen: ''\n",
@@ -232,10 +232,8 @@ struct Faulty: CustomTestStringConvertible, Sendable {
     }
 
     @Test(arguments: [
-        (
-            "https://a.example",
-            "TLS to upstreams is not supported; use `http://`, through a tunnel if the network is not trusted"
-        ),
+        ("https://a.example:0", "not understood; give \(server)"),
+        ("https://unix:/run/a.sock", "write a Unix socket without `https://`: `unix:/path`"),
         ("a.example:80", "not understood; give \(server)"),
         ("http://", "not understood; give \(server)"),
         ("http://256.1.1.1", "not understood; give \(server)"),

@@ -131,8 +131,8 @@ import Upstream
             "f:2:25: `servers: http://a weight=2`: not understood; give a URL such as `http://127.0.0.1:9000`, or `unix:/path`"
         ),
         (
-            "[{url: https://a}]",
-            "f:2:31: `url: https://a`: TLS to upstreams is not supported; use `http://`, through a tunnel if the network is not trusted"
+            "[{url: https://a/b}]",
+            "f:2:31: `url: https://a/b`: a server takes no path, since requests keep theirs; remove everything after the port"
         ),
         (
             "[{url: http://me:secret@a}]",

@@ -192,7 +192,7 @@ import Upstream
                 """, path: "f"
         ).get()
         var flags = Overrides()
-        flags.listeners = [try ScalarSyntax.address.value(of: "127.0.0.1:0")]
+        flags.listeners = [try ScalarSyntax.listener.value(of: "127.0.0.1:0")]
         flags.servers = [try ScalarSyntax.server.value(of: "http://c.example")]
         flags.admin = try ScalarSyntax.adminTarget.value(of: "unix:/run/a.sock")
         flags.memory = try ScalarSyntax.memory.value(of: "64MiB")

@@ -38,6 +38,19 @@ import Testing
         #expect(empty.contains("shared      no server was asked yet"), "\(empty)")
     }
 
+    @Test(arguments: [
+        (1_209_600, "expires in 14d 0h"), (1_209_599, "EXPIRES in 13d 23h"), (60, "EXPIRES in 60s"), (0, "EXPIRED"),
+    ])
+    func `each certificate has a line, which is conspicuous where little time is left`(left: Int, text: String) throws {
+        let lines = StatusText.lines(try secureStatus(left: left), width: 200)
+        let start = try #require(lines.firstIndex { $0.hasPrefix("tls ") })
+        #expect(
+            lines[start...(start + 1)] == [
+                "tls         /etc/ssl/site.pem: expires in 60d 0h (www.example.com, example.com)",
+                "            /etc/ssl/shop.pem: \(text)",
+            ], "\(lines)")
+    }
+
     @Test func `a missing value is left out`() throws {
         let lines = StatusText.lines(try status(limits: false), width: 100)
         #expect(lines[4] == "clients     1204" && lines[6] == "upstream    wp: 12 fetches running, 0 queued")

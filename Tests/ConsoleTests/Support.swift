@@ -31,6 +31,19 @@ func status(limits: Bool) throws -> JSONValue {
         """)
 }
 
+/// As `/status` has it with two certificates, of which one has so many seconds left.
+func secureStatus(left: Int) throws -> JSONValue {
+    try json(
+        """
+        {"tls": {
+          "listeners": ["0.0.0.0:443"],
+          "certificates": [
+            {"certificate": "/etc/ssl/site.pem", "names": ["www.example.com", "example.com"], "not_after": 1800000000,
+             "expires_seconds": 5184000},
+            {"certificate": "/etc/ssl/shop.pem", "names": [], "not_after": 1790000000, "expires_seconds": \(left)}]}}
+        """)
+}
+
 /// As `/status` has it with a shared tier, of which one server is failing.
 let sharedStatus = """
     {"shared": {

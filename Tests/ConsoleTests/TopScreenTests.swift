@@ -72,6 +72,29 @@ import Testing
             ])
     }
 
+    @Test func `listeners with TLS have a line with handshakes, failures, and a certificate that soon expires`() throws
+    {
+        func page(_ scale: Int) -> MetricsPage {
+            let handshakes = [("1.2", "false", 2), ("1.2", "true", 0), ("1.3", "false", 6), ("1.3", "true", 12)].map {
+                "coalesced_tls_handshakes_total{version=\"\($0.0)\",resumed=\"\($0.1)\"} \($0.2 * scale)"
+            }
+            let failures = [("protocol", 3), ("alert", 0), ("plain", 1)].map {
+                "coalesced_tls_handshake_failures_total{reason=\"\($0.0)\"} \($0.1 * scale)"
+            }
+            return MetricsPage((handshakes + failures).joined(separator: "\n"))
+        }
+        func line(_ status: JSONValue, _ scale: Int = 2) -> String? {
+            let before = TopSample(status: .null, metrics: page(1), time: 1)
+            let now = TopSample(status: status, metrics: page(scale), time: 2)
+            return TopScreen(now, since: before).lines(columns: 200, rows: 50).first { $0.hasPrefix("tls") }
+        }
+        let rates = "tls       20 handshakes/s: resumed 60.0%  1.3 90.0%; failed 4.0/s (protocol 3.0, plain 1.0)"
+        #expect(line(try secureStatus(left: 5_000_000)) == rates)
+        #expect(line(try secureStatus(left: 86_400)) == "\(rates); /etc/ssl/shop.pem EXPIRES in 1d 0h")
+        #expect(line(try secureStatus(left: 5_000_000), 1) == "tls       0 handshakes/s: resumed -  1.3 -; failed 0/s")
+        #expect(line(try status(limits: true)) == nil)
+    }
+
     @Test func `a tier shared with other machines has a line`() throws {
         func page(_ scale: Int) -> MetricsPage {
             MetricsPage(

@@ -54,7 +54,7 @@ import Testing
         let parsed = try ParsedHead(text)
         return try proxy.worker.context.admit(
             parsed.head, parsed.fields, on: nil, from: .ipv4(.loopback, port: 1), isFromTrustedProxy: false,
-            isBound: false
+            over: nil, isBound: false
         ).sentKey
     }
 

@@ -17,10 +17,10 @@ import Testing
         for isTrusted in [true, false] {
             let request = ClientRequest(
                 parsed.head, parsed.fields, route: route,
-                scheme: ClientScheme(of: parsed.fields.view, isFromTrustedProxy: isTrusted),
+                scheme: ClientScheme(of: parsed.fields.view, isFromTrustedProxy: isTrusted, isSecure: false),
                 key: CacheKey(hash: 1, bytes: ByteSlice("http a.example /x")), visits: 0)
-            #expect(request.isForSameURL(isFromTrustedProxy: isTrusted))
-            #expect(request.isForSameURL(isFromTrustedProxy: !isTrusted) == isForBoth)
+            #expect(request.isForSameURL(isFromTrustedProxy: isTrusted, isSecure: false))
+            #expect(request.isForSameURL(isFromTrustedProxy: !isTrusted, isSecure: false) == isForBoth)
         }
     }
 }

@@ -60,7 +60,7 @@ final class TestProxy {
         let parsed = try ParsedHead(text)
         return try worker.context.admit(
             parsed.head, parsed.fields, on: nil, from: .ipv4(.loopback, port: 1), isFromTrustedProxy: false,
-            isBound: false)
+            over: nil, isBound: false)
     }
 
     /// A client asks. What can be sent at once is sent when this returns.

@@ -192,7 +192,7 @@ import Upstream
     func `the scheme is the last one that a trusted proxy named`(line: String, said: String) throws {
         let parsed = try ParsedHead("GET /x\n\(line)")
         for (isTrusted, name) in [(true, said), (false, "http")] {
-            let scheme = ClientScheme(of: parsed.fields.view, isFromTrustedProxy: isTrusted)
+            let scheme = ClientScheme(of: parsed.fields.view, isFromTrustedProxy: isTrusted, isSecure: false)
             #expect("\(scheme.name)" == name)
             let writer = KeyWriter(hash: hash)
             writer.write(parsed.head, parsed.fields.view, scheme, KeyPolicy())

@@ -90,4 +90,18 @@ import Upstream
         let values = (0..<3).map { String(view.value(at: $0)) }
         #expect(values == ["http://a.example/1", "http://app.internal/2", "http://a.example/3"])
     }
+
+    @Test(arguments: ["https://app.internal/1", "https://app.internal:443/1", "https://www.internal/1"])
+    func `the port of a server with TLS is that of https`(reference: String) throws {
+        let request = try ParsedHead("GET /x\nHost: a.example")
+        let (fields, asked) = (block("Location: \(reference)"), request.fields)
+        var upstream = UpstreamSettings(name: "one", servers: [UpstreamServer(host: "app.internal", isSecure: true)])
+        upstream.host = "www.internal:443"
+        let renamed = OriginNames(upstream).renamed(fields.view, for: request.head, asked.view, .https)
+        guard let renamed else { throw Unchanged() }
+        let view = renamed.view
+        guard let location = view.firstValue(of: .location) else { throw Unchanged() }
+        let text = String(location)
+        #expect(text == "https://a.example/1")
+    }
 }

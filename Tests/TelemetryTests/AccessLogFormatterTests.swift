@@ -102,6 +102,48 @@ import Testing
         #expect(text(output).split(separator: "request_id").count == 2)
     }
 
+    @Test func `what a handshake has agreed on stands behind the identifier, and the name only if there is one`() {
+        let example = Example {
+            $0.requestID = Array("7".utf8)
+            $0.security = Array("TLSv1.3 TLS_AES_128_GCM_SHA256 a.example".utf8)
+            $0.record.isAborted = true
+        }
+        #expect(
+            example.line(.combined).hasSuffix(
+                " request_id=7 tls_version=TLSv1.3 tls_cipher=TLS_AES_128_GCM_SHA256 sni=a.example aborted\n"))
+        #expect(
+            example.line(.json).hasSuffix(
+                #""request_id":"7","tls_version":"TLSv1.3","tls_cipher":"TLS_AES_128_GCM_SHA256","sni":"a.example","aborted":true}"#
+                    + "\n"))
+        let nameless = Example { $0.security = Array("TLSv1.2 c ".utf8) }
+        #expect(nameless.line(.combined).hasSuffix(" tls_version=TLSv1.2 tls_cipher=c sni=-\n"))
+        #expect(nameless.line(.json).hasSuffix(#""tls_version":"TLSv1.2","tls_cipher":"c"}"# + "\n"))
+        let bytes = AccessLogSecurity.bytes(version: "TLSv1.2", cipher: "c", name: "")
+        #expect(String(bytes) == "TLSv1.2 c ")
+    }
+
+    @Test(arguments: AccessLogFormat.allCases)
+    func `a name in a handshake cannot end the line, and a long one is clipped`(format: AccessLogFormat) {
+        let all = (0...255).map { UInt8($0) }
+        let line = Example { $0.security = Array("TLSv1.2 c ".utf8) + all }.line(format)
+        #expect(line.utf8.filter { $0 < 0x20 || $0 == 0x7F } == [UInt8(ascii: "\n")])
+        #expect(line.utf8.last == UInt8(ascii: "\n") && line.contains("clipped"))
+        let whole = Example { $0.security = Array("TLSv1.2 c ".utf8) + [UInt8](repeating: 0x61, count: 245) }
+        #expect(!whole.line(format).contains("clipped"))
+    }
+
+    @Test func `each record has its own handshake, or none, and one that does not fit is left out`() {
+        let loop = LogLoop(AccessLogQueue(capacity: 400))
+        Example { $0.security = Array("TLSv1.3 one a".utf8) }.append(to: loop)
+        Example().append(to: loop)
+        Example { $0.security = Array("TLSv1.3 two ".utf8) + [UInt8](repeating: 0x61, count: 128) }.append(to: loop)
+        #expect(loop.batch.count == 3 && loop.batch.used <= 400)
+        var formatter = AccessLogFormatter(format: .json)
+        let output = ByteBuffer(capacity: 256)
+        for index in 0..<3 { formatter.append(loop.batch, at: index, to: output) }
+        #expect(text(output).split(separator: "tls_cipher").count == 2)
+    }
+
     @Test(arguments: AccessLogFormat.allCases)
     func `a text over its limit is clipped, and the line shows this`(format: AccessLogFormat) {
         let line = Example { $0.target = [UInt8](repeating: UInt8(ascii: "a"), count: 2049) }.line(format)

@@ -31,6 +31,7 @@ import Testing
         check(UpstreamFailure.self)
         check(StoreOutcome.self)
         check(LatencyClass.self)
+        check(HandshakeFailure.self)
     }
 
     @Test func `a method outside the list is counted as another one`() {

@@ -18,6 +18,7 @@ struct Example {
     var upstream: [UInt8] = []
     var detail: [UInt8] = []
     var requestID: [UInt8] = []
+    var security: [UInt8] = []
 
     init(_ change: (inout Example) -> Void = { _ in }) {
         record.status = 200
@@ -34,6 +35,7 @@ struct Example {
             record, client: client.span, method: method.span, host: host.span, target: target.span,
             upstream: upstream.span, detail: detail.span, referer: referer.span, userAgent: userAgent.span)
         if isKept, !requestID.isEmpty { loop.batch.identifyLast(by: requestID.span) }
+        if isKept, !security.isEmpty { loop.batch.secureLast(by: security.span) }
         return isKept
     }
 

@@ -1,6 +1,7 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import TLS
 import Telemetry
 import Testing
 
@@ -16,8 +17,9 @@ final class Asker: ExchangeHandler {
     /// What was reported of the exchanges, one after another.
     private(set) var events: [String] = []
     private(set) var tunnel: UpstreamConnection?
-    /// Of the last failure.
-    private(set) var retryAfter: UInt64?
+    /// The last failure.
+    private(set) var failure: UpstreamError?
+    var retryAfter: UInt64? { failure?.retryAfter }
     private let isMemoryShort = Exclusive(false)
     /// How a piece of a body is taken.
     var intake: (String) -> BodyIntake = { _ in .taken }
@@ -26,12 +28,23 @@ final class Asker: ExchangeHandler {
     /// - Parameters:
     ///   - scripts: of each server, what its connections follow.
     ///   - change: the settings of the origin.
-    init(_ scripts: [[ScriptedServer.Step]]..., change: (inout UpstreamSettings) -> Void = { _ in }) throws {
+    convenience init(_ scripts: [[ScriptedServer.Step]]..., change: (inout UpstreamSettings) -> Void = { _ in })
+        throws
+    {
+        try self.init(scripts, tls: nil, change: change)
+    }
+
+    /// - Parameter tls: of the servers; `nil`: they speak none.
+    init(
+        _ scripts: [[[ScriptedServer.Step]]], tls: TLSServerSettings?, change: (inout UpstreamSettings) -> Void
+    ) throws {
         let loop = try EventLoop()
         self.loop = loop
-        servers = try scripts.map { try ScriptedServer(on: loop, $0) }
+        let server = try tls.map { try TLSServer($0) }
+        servers = try scripts.map { try ScriptedServer(on: loop, $0, tls: server) }
         var settings = UpstreamSettings(
-            name: "origin", servers: servers.map { UpstreamServer(host: "127.0.0.1", port: $0.port) })
+            name: "origin",
+            servers: servers.map { UpstreamServer(host: "127.0.0.1", port: $0.port, isSecure: tls != nil) })
         change(&settings)
         metrics.change(toUpstreams: [settings.name])
         group = ServerGroup(settings)
@@ -53,12 +66,12 @@ final class Asker: ExchangeHandler {
 
     func exchange(
         _ method: HTTPSemantics.Method = .get, content: UpstreamRequest.Content = .none, asksForUpgrade: Bool = false,
-        owner: BoundConnections? = nil
+        owner: BoundConnections? = nil, on other: UpstreamPool? = nil
     ) -> Exchange {
         let request = UpstreamRequest(
             method: method, head: ByteSlice("\("\(method)".uppercased()) / HTTP/1.1\r\n\r\n"), content: content,
             asksForUpgrade: asksForUpgrade)
-        return Exchange(request, pool: pool, handler: self, owner: owner)
+        return Exchange(request, pool: other ?? pool, handler: self, owner: owner)
     }
 
     /// Runs the loop until an event for which `isLast` holds.
@@ -123,7 +136,7 @@ final class Asker: ExchangeHandler {
     }
 
     func exchange(_ exchange: Exchange, failedWith error: UpstreamError) {
-        retryAfter = error.retryAfter
+        failure = error
         note("failed \(error.failure == .unavailable ? error.word : error.failure.name)")
     }
     func exchangeTakesContent(_ exchange: Exchange) { note("takes content") }

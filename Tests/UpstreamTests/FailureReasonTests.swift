@@ -11,7 +11,9 @@ import Testing
             .tooManyInterimResponses, .unaskedSwitch, .earlySwitch, .unaskedNotModified, .unreachable, .forbidden,
             .missing,
             .reset, .unanswered, .queueFull, .shortage, .closedBeforeResponse, .resetBeforeResponse, .notSilent,
-            .idleTimeIsUp, .cutOff, .resetInBody, .requestNotTaken, .headLate, .bodyStalled,
+            .idleTimeIsUp, .cutOff, .resetInBody, .requestNotTaken, .headLate, .bodyStalled, .tlsProtocol,
+            .tlsCertificate,
+            .tlsAlert, .tlsCut, .handshakeLate,
         ]
 
     @Test func `each reason has its own sentence in ASCII, and a name that the log does not clip`() {
@@ -34,6 +36,11 @@ import Testing
             (UpstreamError(.body, .cutOff), .httpResponseIncomplete, "body"),
             (UpstreamError(.connect, .unreachable), .destinationIPUnroutable, "connect"),
             (UpstreamError(.connect), .connectionRefused, "connect"),
+            (UpstreamError(.handshake, .tlsProtocol), .tlsProtocolError, "tls-protocol"),
+            (UpstreamError(.handshake, .tlsCertificate), .tlsCertificateError, "tls-certificate"),
+            (UpstreamError(.handshake, .tlsAlert), .tlsAlertReceived, "tls-alert"),
+            (UpstreamError(.handshake, .tlsCut), .connectionTerminated, "tls-cut"),
+            (UpstreamError(.connectTimeout, .handshakeLate), .connectionTimeout, "connect-timeout"),
             (UpstreamError(.headTimeout, .headLate), .httpResponseTimeout, "head-timeout"),
         ] as [(UpstreamError, ProxyError, String)])
     func `a failure has a type of RFC 9209 and a word in the log`(

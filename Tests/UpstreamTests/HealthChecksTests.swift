@@ -158,7 +158,7 @@ import Testing
             server = good
             let settings = UpstreamSettings.local
             check = Check(
-                of: settings.servers[0], at: addresses, HealthSettings(path: "/"), settings, on: loop
+                of: settings.servers[0], at: addresses, HealthSettings(path: "/"), settings, nil, on: loop
             ) {
                 end = $0
                 loop.stop()
@@ -171,6 +171,8 @@ import Testing
     @Test(
         arguments: [
             ("", nil, UpstreamServer(host: "app.test", port: 80), "app.test"),
+            ("", nil, UpstreamServer(host: "app.test", isSecure: true), "app.test"),
+            ("", nil, UpstreamServer(host: "app.test", port: 80, isSecure: true), "app.test:80"),
             ("", nil, UpstreamServer(host: "::1", port: 8080), "[::1]:8080"),
             ("", nil, UpstreamServer.unix(path: "/run/app"), "localhost"),
             ("", "www.test:81", UpstreamServer(host: "app.test"), "www.test:81"),

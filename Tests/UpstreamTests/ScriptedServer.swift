@@ -1,6 +1,8 @@
 import Bytes
 import Libevent
 
+@testable import TLS
+
 /// A server on the test's own loop. Each connection follows the next script; without one it is closed at once.
 final class ScriptedServer {
     enum Step {
@@ -10,11 +12,19 @@ final class ScriptedServer {
         /// Tells the test (`onEvent`), and waits until that calls `goOn()`.
         case pause
         case close
+        /// Closes without a close_notify.
+        case cut
     }
 
     private var listener: Listener?
     private var scripts: [[Step]]
     private(set) var connections: [ScriptedConnection] = []
+    /// The TLS of the connections; `nil`: they are in the clear.
+    private let tls: TLSServer?
+    /// Whether clients are to show certificates.
+    var clientCertificates = ClientCertificates.off
+    /// The TLS of a new connection.
+    var onStream: (TLSStream) -> Void = { _ in }
     /// A connection is at a `pause`, or its other end has closed it.
     var onEvent: (ScriptedConnection) -> Void = { _ in }
 
@@ -23,13 +33,18 @@ final class ScriptedServer {
 
     init(
         on loop: EventLoop, _ scripts: [[Step]], at address: SocketAddress = .ipv4(.loopback, port: 0),
-        _ settings: Listener.Settings = Listener.Settings()
+        _ settings: Listener.Settings = Listener.Settings(), tls: TLSServer? = nil
     ) throws {
+        self.tls = tls
         self.scripts = scripts
         listener = try Listener(address, on: loop, settings: settings) { [unowned self] descriptor, _ in
             let script = self.scripts.isEmpty ? [.close] : self.scripts.removeFirst()
+            let stream = self.tls?.accept(onDescriptor: descriptor.rawValue, clientCertificates)
+            if let stream { onStream(stream) }
             connections.append(
-                ScriptedConnection(adopting: descriptor, on: loop, script) { [unowned self] in onEvent($0) })
+                ScriptedConnection(adopting: descriptor, through: stream, on: loop, script) {
+                    [weak self] in self?.onEvent($0)
+                })
         }
     }
 
@@ -45,17 +60,32 @@ final class ScriptedConnection: Socket {
     private(set) var requests: [String] = []
     /// Whether the other end closed it.
     private(set) var hasEnded = false
+    let stream: TLSStream?
     private let onEvent: (ScriptedConnection) -> Void
 
     init(
-        adopting descriptor: consuming Descriptor, on loop: EventLoop, _ script: [ScriptedServer.Step],
-        onEvent: @escaping (ScriptedConnection) -> Void
+        adopting descriptor: consuming Descriptor, through stream: TLSStream?, on loop: EventLoop,
+        _ script: [ScriptedServer.Step], onEvent: @escaping (ScriptedConnection) -> Void
     ) {
         self.script = script[...]
         self.onEvent = onEvent
-        super.init(adopting: descriptor, on: loop)
+        self.stream = stream
+        super.init(adopting: descriptor, through: stream, on: loop)
         startReading()
-        goOn()
+        if stream == nil { goOn() }
+    }
+
+    /// - Returns: whether it is done.
+    private func shakeHands(_ stream: TLSStream) -> Bool {
+        switch stream.advance() {
+        case .done: return true
+        case .needsBytes, .needsRoom: return false
+        case .failed:
+            hasEnded = true
+            close()
+            onEvent(self)
+            return false
+        }
     }
 
     /// After a `pause`.
@@ -73,6 +103,8 @@ final class ScriptedConnection: Socket {
                 return onEvent(self)
             case .close:
                 close()
+            case .cut:
+                _ = handOver()
             }
             script.removeFirst()
         }
@@ -88,6 +120,11 @@ final class ScriptedConnection: Socket {
     }
 
     override func readable() {
+        if let stream, !stream.isOpen {
+            if shakeHands(stream) { goOn() }
+            // What came with the end of the handshake.
+            guard stream.isOpen, !isClosed, !isSilent else { return }
+        }
         switch read(into: input, minimum: 1 << 12) {
         case .bytes:
             goOn()

@@ -15,7 +15,8 @@ public protocol IterationReader: AnyObject {
 /// this order:
 /// 1. It waits for events.
 /// 2. It calls the watches of ready sockets and due timers, and runs a batch of posted jobs if another thread rang.
-/// 3. It tells the readers that the sockets have been read (`afterReading`).
+/// 3. It tells the readers that the sockets have been read (`afterReading`), and then calls `readable` of sockets whose
+///    layer holds bytes.
 /// 4. It runs the jobs that only this loop has posted, for which no other thread rang.
 /// 5. It calls `Socket.iterationEnds` and the hooks of `atIterationEnd`.
 /// 6. It closes ended sockets (`ClosingQueue`).
@@ -41,6 +42,10 @@ public protocol IterationReader: AnyObject {
     private var batch: [LoopHandle.Parcel] = []
     /// The readers that wait until the sockets have been read.
     private let readers = LaterList<any IterationReader>()
+    /// Sockets whose layer holds bytes that the kernel does not report.
+    private let socketsToRead = LaterList<Socket>()
+    /// See `scratch`.
+    private var scratchMemory: UnsafeMutableRawBufferPointer?
     /// Sockets whose `iterationEnds()` is to be called.
     private let socketsToCall = LaterList<Socket>()
     private let hooks = LaterList<() -> Void>()
@@ -89,6 +94,7 @@ public protocol IterationReader: AnyObject {
         while handle.takeLastBatch(&batch) { batch.removeAll() }
         handle.disown()
         wakeUp = nil
+        unsafe scratchMemory?.deallocate()
         unsafe event_base_free(base)
     }
 }
@@ -105,9 +111,11 @@ extension EventLoop {
             unsafe clockIsFresh = false
             let waits =
                 hooks.isEmpty && readers.isEmpty && socketsToCall.isEmpty && !handle.hasOwnPosts && closing.isEmpty
+                && socketsToRead.isEmpty
             let result = unsafe event_base_loop(base, waits ? EVLOOP_ONCE : EVLOOP_ONCE | EVLOOP_NONBLOCK)
             precondition(result >= 0, "the kernel refused to wait for events")
             if !readers.isEmpty { callIterationReaders() }
+            if !socketsToRead.isEmpty { readOn() }
             if handle.hasOwnPosts { runBatch() }
             if !socketsToCall.isEmpty { callEndOfIteration() }
             if !hooks.isEmpty { runHooks() }
@@ -135,6 +143,24 @@ extension EventLoop {
 
     /// Calls `socket.iterationEnds()` once at the end of the current iteration, before the hooks and without a closure.
     func callAtIterationEnd(_ socket: Socket) { socketsToCall.add(socket) }
+
+    /// Calls `socket.readOn()` once, behind the sockets that the kernel reports as ready.
+    func readOn(_ socket: Socket) { socketsToRead.add(socket) }
+
+    /// Bytes that are decrypted already wait for no event. The readers are told again, since the sockets may have given
+    /// them more to do.
+    private func readOn() {
+        socketsToRead.forEachTaken { $0.readOn() }
+        if !readers.isEmpty { callIterationReaders() }
+    }
+
+    /// Memory of `SecureLayer.record` bytes for one write, which no other code uses meanwhile.
+    var scratch: UnsafeMutableRawBufferPointer {
+        if let made = unsafe scratchMemory { return unsafe made }
+        let made = UnsafeMutableRawBufferPointer.allocate(byteCount: SecureLayer.record, alignment: 16)
+        unsafe scratchMemory = made
+        return unsafe made
+    }
 
     /// Closes the descriptor of a socket that is no longer watched, now or in one of the next iterations.
     func close(_ descriptor: Int32) {
@@ -167,6 +193,7 @@ extension EventLoop {
         hooks.removeAll()
         readers.removeAll()
         socketsToCall.removeAll()
+        socketsToRead.removeAll()
         // These jobs release objects whose last references other threads dropped a moment ago.
         while handle.takeLastBatch(&batch) { runTakenBatch() }
         handle.disown()

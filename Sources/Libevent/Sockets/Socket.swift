@@ -21,11 +21,19 @@ import Glibc
     @exclusivity(unchecked) private var writeWatch: Watch?
     /// See `watchForDeparture`. libevent watches a descriptor either for edges or for levels, not for both.
     @exclusivity(unchecked) private var departureWatch: Watch?
+    /// What encrypts the bytes; `nil` in the clear.
+    @exclusivity(unchecked) private(set) var layer: SecureLayer?
+    /// Whether the loop will call `readOn()`.
+    private var isToReadOn = false
+    /// Whether `shutdownWrite` waits until the kernel takes what the layer says at the end.
+    public private(set) final var isEndPending = false
 
     /// Takes over a connected socket, such as one from a `Listener`.
-    public init(adopting descriptor: consuming Descriptor, on loop: EventLoop) {
+    /// - Parameter layer: through which the bytes pass from now on, on the same descriptor.
+    public init(adopting descriptor: consuming Descriptor, through layer: SecureLayer? = nil, on loop: EventLoop) {
         self.loop = loop
         self.descriptor = descriptor.take()
+        unsafe self.layer = layer
         loop.noteOpened()
         super.init()
     }
@@ -57,7 +65,7 @@ import Glibc
         }
     }
 
-    deinit { releaseDescriptor() }
+    deinit { close() }
 
     /// Whether the descriptor was given back.
     public final var isClosed: Bool { descriptor < 0 }
@@ -87,6 +95,9 @@ import Glibc
     /// The peer has gone; see `watchForDeparture()`.
     open func peerHasGone() {}
 
+    /// The end of the stream, which waited for room after `shutdownWrite` (`isEndPending`), is sent.
+    open func endWasSent() {}
+
     /// The iteration in which `callAtIterationEnd()` was called has come to its end.
     open func iterationEnds() {}
 
@@ -113,6 +124,7 @@ import Glibc
                 _, _, context in
                 unsafe watcher(context, as: Socket.self)?.becameReadable()
             }
+            noteHeldBytes()
         } catch {
             reportLater(error)
         }
@@ -140,9 +152,10 @@ import Glibc
         }
     }
 
-    /// Stops the calls of `writable()`. Does nothing while connecting, since the watch then waits for the outcome.
+    /// Stops the calls of `writable()`. Does nothing while connecting, since the watch then waits for the outcome, nor
+    /// while the end of the stream waits for room.
     public final func disarmWrite() {
-        if !isConnecting, unsafe writeWatch != nil { unsafe writeWatch = nil }
+        if !isConnecting, !isEndPending, unsafe writeWatch != nil { unsafe writeWatch = nil }
     }
 
     /// Calls `peerHasGone()` when the peer has closed its side for good, as its reset shows. For use after the end of
@@ -178,11 +191,33 @@ import Glibc
     private func becameReadable() {
         loop.noteBeginning()
         readable()
+        noteHeldBytes()
+    }
+
+    /// The kernel does not report bytes that the layer holds already: the loop calls `readable()` for them in this
+    /// iteration.
+    @inline(__always)
+    private func noteHeldBytes() {
+        if let layer = unsafe layer { noteBytes(heldBy: layer) }
+    }
+
+    @inline(never)
+    func noteBytes(heldBy layer: SecureLayer) {
+        guard layer.holdsBytes, isReading, !isToReadOn else { return }
+        isToReadOn = true
+        loop.readOn(self)
+    }
+
+    /// Called by the loop for a socket whose layer held bytes.
+    func readOn() {
+        isToReadOn = false
+        guard isReading, unsafe layer?.holdsBytes == true else { return }
+        becameReadable()
     }
 
     private func becameWritable() {
         loop.noteBeginning()
-        guard isConnecting else { return writable() }
+        guard isConnecting else { return isEndPending ? endPendingStream() : writable() }
         isConnecting = false
         disarmWrite()
         var code: Int32 = 0
@@ -190,6 +225,15 @@ import Glibc
         let result = unsafe getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &length)
         if result != 0 { code = errno }
         connected(code == 0 ? nil : SystemError(.connect, code: code))
+    }
+
+    private func endPendingStream() {
+        guard unsafe layer?.endStream() != false else { return }
+        isEndPending = false
+        disarmWrite()
+        // Fails if the peer has gone.
+        _ = Glibc.shutdown(descriptor, Int32(SHUT_WR))
+        endWasSent()
     }
 
     /// Never on the caller's stack: a caller does not expect that arming a watch closes the socket.
@@ -203,7 +247,11 @@ import Glibc
 
     /// Closes the socket; bytes already written still go out. May be called again. The peer learns of it at once or, if
     /// very many sockets close together, some iterations of the loop later (`ClosingQueue`).
-    public final func close() { releaseDescriptor() }
+    /// A layer tells the peer first that nothing is missing.
+    public final func close() {
+        if let layer = unsafe layer, !isClosed { _ = layer.endStream() }
+        releaseDescriptor()
+    }
 
     /// Closes the socket with a reset, so that the peer sees that the received message is incomplete. On a Unix socket
     /// this is `close`.
@@ -217,10 +265,20 @@ import Glibc
     /// Sends the end of the stream; reading continues.
     /// - Throws: if the socket is closed, or its connection has ended.
     public final func shutdownWrite() throws(SystemError) {
+        if let layer = unsafe layer, !isClosed, !layer.endStream() {
+            isEndPending = true
+            return armWrite()
+        }
         guard Glibc.shutdown(descriptor, Int32(SHUT_WR)) == 0 else { throw .last(.shutdown) }
     }
 
-    /// Closes this object, but not the connection, which the caller gets for another object.
+    /// From now on the bytes pass through `layer`, which must be on this socket's descriptor.
+    public final func secure(with layer: SecureLayer) { unsafe self.layer = layer }
+
+    /// The number of the open descriptor, for a layer; -1 once closed.
+    public final var descriptorNumber: Int32 { descriptor }
+
+    /// Closes this object, but not the connection, which the caller gets for another object, as it gets the layer.
     /// - Returns: `nil` if the socket is closed.
     public final func handOver() -> Descriptor? {
         guard descriptor >= 0 else { return nil }

@@ -28,6 +28,7 @@ extension Socket {
     /// Writes as many bytes as the kernel takes now. On the socket's loop; never waits.
     public final func write(_ bytes: Span<UInt8>) -> WriteResult {
         unsafe bytes.withUnsafeBytes { bytes in
+            if let layer = unsafe layer { return unsafe layer.send(bytes) }
             let count = retryingInterrupted {
                 unsafe coalesced_send(descriptor, bytes.baseAddress, bytes.count)
             }
@@ -85,6 +86,9 @@ extension Socket {
     }
 
     private func send(_ vectors: UnsafeMutablePointer<iovec>, _ count: Int) -> WriteResult {
+        if let layer = unsafe layer {
+            return unsafe layer.send(UnsafeBufferPointer(start: vectors, count: count), through: loop.scratch)
+        }
         if count == 1 {
             // `send` has less to copy and to check than `sendmsg`.
             return outcome(

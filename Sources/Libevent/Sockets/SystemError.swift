@@ -53,6 +53,9 @@ public struct SystemError: Error, Hashable, Sendable, CustomStringConvertible {
     /// Whether a FIFO has no reader.
     public var isWithoutReader: Bool { code == ENXIO }
 
+    /// The end of an encrypted connection that the peer has not announced.
+    public static let cut = SystemError(.receive, code: ECONNABORTED)
+
     /// Whether the peer has reset the connection.
     public var isReset: Bool { code == ECONNRESET }
 

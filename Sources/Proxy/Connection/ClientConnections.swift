@@ -3,6 +3,7 @@ import HTTPSemantics
 import Libevent
 import Routing
 import Synchronization
+import TLS
 import Telemetry
 
 /// The client connections of one loop: accepts them as long as there is room, and holds the open ones. Also holds the
@@ -22,9 +23,18 @@ final class ClientConnections {
     private(set) var mostRequests: Int
     /// Whether connections persist after their current request.
     private(set) var keepsConnections = true
+    /// Whether idle connections are to close: the program ends.
+    private var closesIdle = false
     private var listeners: [Listener] = []
     /// The listeners that accept only what waits in their queues.
     private var leaving: [ObjectIdentifier: Listener] = [:]
+    /// Those that speak TLS, or the PROXY protocol, by their addresses in the settings.
+    private var specialListeners: [SocketAddress: ListenerSettings] = [:]
+    /// The certificates of the TLS listeners; `nil` if there are none.
+    private(set) var tls: TLSServer?
+    let handshakes: Handshakes
+    /// Connections whose handshake is not done.
+    private var handshaking: [ObjectIdentifier: HandshakingConnection] = [:]
     /// Connections whose PROXY header has not arrived.
     private var proxied: [ObjectIdentifier: ProxiedConnection] = [:]
     private var connections: [ObjectIdentifier: ClientTransport] = [:]
@@ -45,8 +55,11 @@ final class ClientConnections {
     private var underWay: Int?
     private var hasReportedCutOff = false
 
-    init(ofWorker index: Int, in context: LoopContext) {
+    init(ofWorker index: Int, _ tls: TLSServer?, in context: LoopContext) {
         self.context = context
+        self.tls = tls
+        specialListeners = context.settings.specialListeners
+        handshakes = Handshakes(loop: context.loop)
         batch = SocketBatch(on: context.loop, outputCapacity: 64 << 10)
         starvedClients = StarvedClients(loop: context.loop, index: index, turns: context.turns)
         let settings = context.loopSettings
@@ -57,13 +70,22 @@ final class ClientConnections {
     }
 
     /// Applies the settings that the context has by now.
-    func applySettings() {
+    /// - Parameter tls: the certificates of handshakes from now on.
+    func applySettings(_ tls: TLSServer?) {
+        self.tls = tls
+        specialListeners = context.settings.specialListeners
         let settings = context.loopSettings
         hitPath = HitPath(in: context, output: batch.output)
         timeouts = settings.timeouts
         mostRequests = settings.mostRequests
         contexts.change(settings.headLimits)
         latestGroup.forget()
+    }
+
+    /// Prepares for connections at listeners of new settings, which may come before the settings apply.
+    func expect(at new: [SocketAddress: ListenerSettings], _ newTLS: TLSServer?) {
+        specialListeners.merge(new) { former, _ in former }
+        tls = tls ?? newTLS
     }
 
     // An object reached through two others is retained at each use: the same as in `LoopContext`.
@@ -118,22 +140,24 @@ final class ClientConnections {
 
     /// - Parameter configured: the listener's address as the settings have it.
     private func accept(_ descriptor: consuming Descriptor, from peer: SocketAddress, at configured: SocketAddress) {
-        let proxied = context.settings.proxiedListeners
-        guard !proxied.isEmpty, proxied.contains(configured) else { return take(descriptor, from: peer) }
+        guard !specialListeners.isEmpty, let listener = specialListeners[configured] else {
+            return take(descriptor, from: peer, nil)
+        }
+        let certificates = listener.isSecure ? listener.clientCertificates : nil
+        guard listener.isProxied else { return take(descriptor, from: peer, certificates) }
         guard context.recorder.trustedProxies.include(peer) else {
             context.notices.notProxied(peer, because: "it is not in clients.trusted-proxies", status: .forbidden)
             let answer = SyntheticResponse(.forbidden, "Only trusted proxies may connect here.")
-            return turnAway(HTTP1Connection(adopting: descriptor, peer: peer, clients: self), with: answer)
+            return turnAway(descriptor, from: peer, with: answer, certificates)
         }
         let most = context.settings.clients.maxConnections
-        guard self.proxied.count < most else {
+        guard proxied.count < most else {
             context.metrics.add(.clientConnectionsRefused)
             context.notices.tooManyConnections(most: most)
-            let connection = HTTP1Connection(adopting: descriptor, peer: peer, clients: self)
-            return turnAway(connection, with: Self.tooMany)
+            return turnAway(descriptor, from: peer, with: Self.tooMany, certificates)
         }
-        let connection = ProxiedConnection(adopting: descriptor, peer: peer, clients: self)
-        self.proxied[ObjectIdentifier(connection)] = connection
+        let connection = ProxiedConnection(adopting: descriptor, peer: peer, certificates, clients: self)
+        proxied[ObjectIdentifier(connection)] = connection
         connection.begin()
     }
 
@@ -144,7 +168,7 @@ final class ClientConnections {
         let peer = connection.peer
         context.notices.notProxied(peer, because: error.rawValue, status: .badRequest)
         let answer = SyntheticResponse(.badRequest, "A connection to this listener begins with a PROXY header.")
-        turnAway(HTTP1Connection(adopting: descriptor, peer: peer, clients: self), with: answer)
+        turnAway(descriptor, from: peer, with: answer)
         ended(connection)
     }
 
@@ -154,7 +178,7 @@ final class ClientConnections {
         _ connection: ProxiedConnection, _ descriptor: consuming Descriptor, from client: SocketAddress?,
         early: ByteBuffer
     ) {
-        take(descriptor, from: client ?? connection.peer, early: early)
+        take(descriptor, from: client ?? connection.peer, connection.certificates, early: early)
         ended(connection)
     }
 
@@ -164,7 +188,11 @@ final class ClientConnections {
     }
 
     /// Serves a client.
-    private func take(_ descriptor: consuming Descriptor, from peer: SocketAddress, early: ByteBuffer? = nil) {
+    /// - Parameter certificates: whether the client shows one in the handshake of TLS; `nil`: there is no TLS.
+    private func take(
+        _ descriptor: consuming Descriptor, from peer: SocketAddress, _ certificates: ClientCertificates?,
+        early: ByteBuffer? = nil
+    ) {
         let client = clientToCount(peer)
         if let client, let most = context.settings.clients.maxConnectionsPerClient,
             !context.shared.clientCounts.add(client, upTo: most)
@@ -172,7 +200,7 @@ final class ClientConnections {
             context.metrics.add(.clientConnectionsLimited)
             context.notices.tooManyConnections(of: client, most: most)
             let answer = SyntheticResponse(Status(429), "This client has too many connections; close one of them.")
-            return turnAway(HTTP1Connection(adopting: descriptor, peer: peer, clients: self), with: answer)
+            return turnAway(descriptor, from: peer, with: answer, certificates)
         }
         let count = context.shared.connections.wrappingAdd(1, ordering: .relaxed).newValue
         let most = context.settings.clients.maxConnections
@@ -181,14 +209,24 @@ final class ClientConnections {
             if let client { context.shared.clientCounts.remove(client) }
             context.metrics.add(.clientConnectionsRefused)
             context.notices.tooManyConnections(most: most)
-            return turnAway(HTTP1Connection(adopting: descriptor, peer: peer, clients: self), with: Self.tooMany)
+            return turnAway(descriptor, from: peer, with: Self.tooMany, certificates)
         }
         // A reload may have lowered the limit by many: close one idle connection more for each new one.
         if count > most + 1 { _ = makeRoom(upTo: most) }
         context.metrics.add(.clientConnectionsOpened)
         if let before = underWay { underWay = before + 1 }
-        let connection = HTTP1Connection(adopting: descriptor, peer: peer, clients: self)
-        connection.isCounted = client != nil
+        guard let certificates else {
+            let connection = HTTP1Connection(adopting: descriptor, peer: peer, clients: self)
+            connection.isCounted = client != nil
+            return serve(connection, early: early)
+        }
+        let connection = HandshakingConnection(
+            adopting: descriptor, peer: peer, certificates, early: early, isCounted: client != nil, clients: self)
+        handshaking[ObjectIdentifier(connection)] = connection
+        connection.begin()
+    }
+
+    private func serve(_ connection: HTTP1Connection, early: ByteBuffer?) {
         connections[ObjectIdentifier(connection)] = connection
         connection.begin(with: early)
     }
@@ -223,7 +261,14 @@ final class ClientConnections {
         }
     }
 
-    private func turnAway(_ client: HTTP1Connection, with answer: SyntheticResponse) {
+    /// - Parameter certificates: not `nil` on a TLS listener, where the client would not understand the answer: it is
+    ///   not worth a handshake.
+    private func turnAway(
+        _ descriptor: consuming Descriptor, from peer: SocketAddress, with answer: SyntheticResponse,
+        _ certificates: ClientCertificates? = nil
+    ) {
+        guard certificates == nil else { return Socket(adopting: descriptor, on: context.loop).abort() }
+        let client = HTTP1Connection(adopting: descriptor, peer: peer, clients: self)
         turnedAway[ObjectIdentifier(client)] = client
         client.turnAway(with: answer)
         if turnedAway.count > Self.mostTurnedAway { client.end() }
@@ -237,10 +282,12 @@ final class ClientConnections {
             return
         }
         if wasIdle, let before = underWay { underWay = before - 1 }
+        discount(connection.peer, isCounted: connection.isCounted)
+    }
+
+    private func discount(_ peer: SocketAddress, isCounted: Bool) {
         context.shared.connections.subtract(1, ordering: .relaxed)
-        if connection.isCounted, let address = IPAddress(connection.peer) {
-            context.shared.clientCounts.remove(address.ofClient)
-        }
+        if isCounted, let address = IPAddress(peer) { context.shared.clientCounts.remove(address.ofClient) }
         context.metrics.add(.clientConnectionsClosed)
         reportIfEmpty()
     }
@@ -253,8 +300,9 @@ final class ClientConnections {
         // Requests of the connections accepted last may have been read: serve them.
         batch.serve()
         onEmpty = whenEmpty
+        closesIdle = closingIdle
         if closingIdle { for connection in Array(connections.values) { connection.drain() } }
-        underWay = connections.values.count { $0.phase != .lingering }
+        underWay = connections.values.count { $0.phase != .lingering } + handshaking.count
         reportIfEmpty()
     }
 
@@ -264,6 +312,7 @@ final class ClientConnections {
         for connection in Array(connections.values) { connection.cut() }
         for client in Array(turnedAway.values) { client.end() }
         for connection in Array(proxied.values) { connection.end() }
+        for connection in Array(handshaking.values) { connection.end("the program ends") }
     }
 
     /// Counts the requests and tunnels that are about to be aborted. Only the first call has an effect.
@@ -280,12 +329,64 @@ final class ClientConnections {
             case .lingering, .closed: break
             }
         }
+        idle += handshaking.count
         // `underWay` is `nil` if there was no drain, because a second signal arrived at once.
         report.ended = underWay.map { $0 - idle - report.cutRequests - report.cutTunnels } ?? 0
         context.shared.drained.withLock { $0.add(report) }
     }
 
     private func reportIfEmpty() {
-        if connections.isEmpty, leaving.isEmpty, proxied.isEmpty { onEmpty.take()?() }
+        if connections.isEmpty, leaving.isEmpty, proxied.isEmpty, handshaking.isEmpty { onEmpty.take()?() }
+    }
+}
+
+// MARK: - Handshakes
+
+extension ClientConnections {
+    /// Serves a client whose handshake is done.
+    func take(_ former: HandshakingConnection, _ descriptor: consuming Descriptor, through stream: TLSStream) {
+        forget(former)
+        context.metrics.add(
+            .handshakes(ClientHandshake(isTLS13: stream.isTLS13, isResumed: stream.isResumed)))
+        let connection = HTTP1Connection(
+            adopting: descriptor, through: stream, ClientSecurity(stream, former.certificates), peer: former.peer,
+            clients: self)
+        connection.isCounted = former.isCounted
+        serve(connection, early: nil)
+        // A client that comes while the program ends may send one request.
+        if closesIdle { connection.drain() }
+    }
+
+    /// Answers a client in the clear that sent a request in the clear.
+    func refuseInTheClear(_ former: HandshakingConnection, _ descriptor: consuming Descriptor) {
+        forget(former)
+        context.metrics.add(.handshakeFailures(.plain))
+        context.notices.handshakeFailed(former.peer, "a request in the clear, answered 400")
+        let answer = SyntheticResponse(.badRequest, "This port speaks TLS: use https:// in the URL.")
+        turnAway(descriptor, from: former.peer, with: answer)
+        left(former)
+    }
+
+    /// Called when a handshake has failed.
+    func failed(_ former: HandshakingConnection, _ failure: TLSFailure) {
+        context.metrics.add(.handshakeFailures(HandshakeFailure(failure.kind)))
+        context.notices.handshakeFailed(former.peer, failure.reason)
+        ended(former)
+    }
+
+    /// Called when a connection has ended without a handshake.
+    func ended(_ former: HandshakingConnection) {
+        forget(former)
+        left(former)
+    }
+
+    private func forget(_ former: HandshakingConnection) {
+        handshaking[ObjectIdentifier(former)] = nil
+        if former.hasBegun { handshakes.ended() }
+    }
+
+    private func left(_ former: HandshakingConnection) {
+        if let before = underWay { underWay = before - 1 }
+        discount(former.peer, isCounted: former.isCounted)
     }
 }

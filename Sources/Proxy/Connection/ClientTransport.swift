@@ -1,6 +1,7 @@
 import Bytes
 import Libevent
 import Routing
+import TLS
 import Telemetry
 
 /// A client's connection as a way for bytes: reads into a lent buffer, waits no longer than the timeouts, and closes so
@@ -57,6 +58,10 @@ class ClientTransport: Socket {
     /// Whether the peer is a trusted proxy, whose `X-Forwarded-For` and `X-Forwarded-Proto` are used.
     final let isTrustedProxy: Bool
 
+    /// What the handshake has agreed on; `nil` in the clear.
+    final let security: ClientSecurity?
+    /// Whether the client speaks TLS.
+    final var isSecure: Bool { security != nil }
     final private(set) var phase = Phase.reading
     /// Whether the loop does not watch the socket yet. A connection whose first request arrives with it is watched only
     /// after the response: if it closes then, two system calls are saved.
@@ -78,13 +83,20 @@ class ClientTransport: Socket {
     /// The tunnel that the connection has become.
     final var tunnel: Tunnel?
 
-    init(adopting descriptor: consuming Descriptor, peer: SocketAddress, clients: ClientConnections) {
+    /// - Parameters:
+    ///   - stream: through which the bytes pass; `nil`: in the clear.
+    ///   - security: what the handshake of `stream` has agreed on.
+    init(
+        adopting descriptor: consuming Descriptor, through stream: TLSStream? = nil, _ security: ClientSecurity? = nil,
+        peer: SocketAddress, clients: ClientConnections
+    ) {
+        self.security = security
         context = clients.context
         self.clients = clients
         self.peer = peer
         peerText = peer.hostText
         isTrustedProxy = context.recorder.trustedProxies.include(peer)
-        super.init(adopting: descriptor, on: context.loop)
+        super.init(adopting: descriptor, through: stream, on: context.loop)
         due(.request, clients.timeouts.idle)
     }
 
@@ -308,9 +320,13 @@ class ClientTransport: Socket {
     final func linger() {
         enter(.lingering)
         try? shutdownWrite()
-        if hasEnded { return end() }
+        if hasEnded, !isEndPending { return end() }
         due(.linger, clients.timeouts.linger)
-        startReading()
+        if !hasEnded { startReading() }
+    }
+
+    override final func endWasSent() {
+        if phase == .lingering, hasEnded { end() }
     }
 
     private func discard() {
@@ -318,6 +334,10 @@ class ClientTransport: Socket {
         buffer.removeAll()
         switch read(into: buffer, minimum: 4096) {
         case .bytes, .wouldBlock: giveBackContext()
+        case .endOfStream where isEndPending:
+            hasEnded = true
+            stopReading()
+            giveBackContext()
         case .endOfStream, .failed: end()
         }
     }

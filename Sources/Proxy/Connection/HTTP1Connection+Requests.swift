@@ -76,7 +76,9 @@ extension HTTP1Connection {
         if let group = clients.latestGroup.group, !isBound, let latest = group.latest,
             latest.isBeginning(of: buffer.span),
             context.variations.isEmpty,
-            latest.isForSameURL(isFromTrustedProxy: isTrustedProxy && context.loopSettings.trustsProxies)
+            latest.isForSameURL(
+                isFromTrustedProxy: isTrustedProxy && context.loopSettings.trustsProxies, isSecure: isSecure),
+            security?.asksForCertificates != true
         {
             input.parser.use { $0.reset() }
             keepsAlive = mayPersist(behind: latest.head)
@@ -129,9 +131,11 @@ extension HTTP1Connection {
         buffer.consume(head.length)
         beginServing()
         if PurgeMethod.isMethod(of: head, fields.view) { return purge(head, fields) }
+        if answerChallenge(head, fields) { return }
         do throws(SyntheticResponse) {
             let request = try context.admit(
-                head, fields, on: route, from: peer, isFromTrustedProxy: isTrustedProxy, isBound: isBound)
+                head, fields, on: route, from: peer, isFromTrustedProxy: isTrustedProxy, over: security,
+                isBound: isBound)
             if request.hasContent { content = ContentReader(head, limit: context.settings.clients.maxBodySize) }
             answer(request)
         } catch {
@@ -157,8 +161,20 @@ extension HTTP1Connection {
 
     func refuse(_ error: MessageSyntaxError) {
         context.metrics.add(.malformedRequests)
+        // A client that has sent a request, or has had a handshake, speaks HTTP all the same.
+        if error.reason == .tlsHello, requestCount == 0, security == nil { return refuseHello() }
         context.notices.malformed(error, from: peer)
         answerInstead(SyntheticResponse(error))
+    }
+
+    /// Answers a client that speaks TLS where there is none.
+    private func refuseHello() {
+        context.notices.tlsHello(from: peer)
+        keepsAlive = false
+        firstByteSent = 0
+        enter(.serving)
+        answered = AnsweredRequest(.badRequest, .refused, nil, nil, nil)
+        send(.tlsAlert(), .one(.none), .sized, passesTrailers: false)
     }
 
     /// Sends a response made by this proxy in place of the current transaction, or to a request without a transaction.
@@ -209,6 +225,6 @@ extension HTTP1Connection {
     ) -> RequestID {
         context.applyRules(
             toOwnHeadIn: buffer, status: answer.status, answer.verdict, on: answer.route, to: head, fields,
-            peer: peerText, isFromTrustedProxy: isTrustedProxy, madeID: answer.madeID)
+            peer: peerText, isFromTrustedProxy: isTrustedProxy, isSecure: isSecure, madeID: answer.madeID)
     }
 }

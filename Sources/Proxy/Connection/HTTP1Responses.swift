@@ -47,7 +47,8 @@ class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
     final func answer(_ request: consuming ClientRequest) {
         let arrival = Arrival(
             time: context.moment, generation: context.tags.generation, peer: peerText, hasAddress: peer.port != nil,
-            isFromTrustedProxy: isTrustedProxy, madeID: request.needsID ? context.requestIDs.next() : .none)
+            isFromTrustedProxy: isTrustedProxy, clientSubject: security?.subject,
+            madeID: request.needsID ? context.requestIDs.next() : .none)
         let new = Transaction(request, arrival, client: self, in: context, latestGroup: clients.latestGroup)
         transaction = new
         new.begin()
@@ -129,11 +130,13 @@ class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
             // that is no abort. A response without content gives no such evidence.
             let hasAll = bodyBytes > 0 && transaction.fetched?.length == Int(bodyBytes)
             context.record(
-                sent(transaction.status, bodyBytes, isAborted: isAborted && !hasAll), of: transaction, client: peerText)
+                sent(transaction.status, bodyBytes, isAborted: isAborted && !hasAll), of: transaction, client: peerText,
+                security: security)
         } else if let answered {
             let bodyBytes = bodyBytes + UInt64(isAborted ? 0 : answered.contentInHead)
             context.recorder.record(
-                sent(answered.status, bodyBytes, isAborted: isAborted), of: answered, client: peerText)
+                sent(answered.status, bodyBytes, isAborted: isAborted), of: answered, client: peerText,
+                security: security)
         }
     }
 
@@ -155,7 +158,7 @@ class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
     func resumeContent() {}
 
     /// Whether its requests go over upstream connections that no other client uses.
-    final var isBound: Bool { ownConnections != nil }
+    final var isBound: Bool { ownConnections != nil || security?.subject != nil }
 
     final var boundConnections: BoundConnections {
         let connections = ownConnections ?? BoundConnections()

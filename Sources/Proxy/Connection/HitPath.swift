@@ -94,7 +94,10 @@ final class HitPath {
         guard head.method == .get, head.framing == .none, head.version == .http11, head.target.form == .origin,
             fields.present.isDisjoint(with: .notOfPlainHits)
         else { return .needsTransaction(nil) }
-        let scheme = ClientScheme(of: fields, isFromTrustedProxy: client.isTrustedProxy && trustsProxies)
+        // `LoopContext.admit` compares the name of the handshake with the host.
+        if let security = client.security, security.asksForCertificates { return .needsTransaction(nil) }
+        let scheme = ClientScheme(
+            of: fields, isFromTrustedProxy: client.isTrustedProxy && trustsProxies, isSecure: client.isSecure)
         if let onlyRoute { return answer(head, fields, scheme, on: onlyRoute, of: client, sending) }
         guard loopSettings.serves(fields.bytes.extracting(head.authority.range)) else { return .needsTransaction(nil) }
         return answer(head, fields, scheme, on: loopSettings.route(head, fields, scheme), of: client, sending)
@@ -203,7 +206,7 @@ final class HitPath {
             SentResponse(
                 status: status, isAborted: false, began: client.requestBegan, firstByte: loop.now,
                 bodyBytes: UInt64(part.count), isProxied: client.isTrustedProxy),
-            of: head, fields, on: route, client: client.peerText, madeID: madeID)
+            of: head, fields, on: route, client: client.peerText, security: client.security, madeID: madeID)
         return .pending
     }
 
@@ -226,7 +229,8 @@ final class HitPath {
         let (isTrusted, peer) = (client.isTrustedProxy, client.peerText)
         let madeID = rules.usesRequestID ? requestIDs.next() : .none
         let parts = RequestParts(
-            head, fields, ClientScheme(of: fields, isFromTrustedProxy: isTrusted && trustsProxies),
+            head, fields,
+            ClientScheme(of: fields, isFromTrustedProxy: isTrusted && trustsProxies, isSecure: client.isSecure),
             client: loopSettings.client(peer.span, isTrusted: isTrusted, in: fields), madeID: madeID, status: status,
             cache: Verdict.hit.name)
         rules.apply(toHeadFrom: start, in: output, parts, omitting: .omitted(from: status))

@@ -1,6 +1,7 @@
 import Bytes
 import Libevent
 import Routing
+import TLS
 
 /// A connection to a listener with `proxy-protocol`, until its PROXY header has arrived. Then the same connection becomes
 /// that of the client which the header names.
@@ -15,12 +16,18 @@ import Routing
 final class ProxiedConnection: Socket {
     private unowned let clients: ClientConnections
     let peer: SocketAddress
+    /// Whether the client shows a certificate in the handshake behind the header; `nil`: there is no TLS.
+    let certificates: ClientCertificates?
     private let input = ByteBuffer(capacity: 512)
     private var deadline = Deadline.none
 
-    init(adopting descriptor: consuming Descriptor, peer: SocketAddress, clients: ClientConnections) {
+    init(
+        adopting descriptor: consuming Descriptor, peer: SocketAddress, _ certificates: ClientCertificates?,
+        clients: ClientConnections
+    ) {
         self.clients = clients
         self.peer = peer
+        self.certificates = certificates
         super.init(adopting: descriptor, on: clients.context.loop)
         deadline = loop.deadlines.arm(self, after: clients.timeouts.head)
     }

@@ -58,11 +58,12 @@ extension LoopContext {
     ///   - route: `nil`: only the rules of the top without variables apply.
     ///   - head: the request's head; `nil` if it is malformed or incomplete.
     ///   - peer: the client's address as text.
+    ///   - isSecure: whether the client speaks TLS.
     ///   - madeID: the identifier that was made for the request before.
     /// - Returns: the identifier that was made for the request; `none` if none was.
     func applyRules(
         toOwnHeadIn buffer: ByteBuffer, status: Status, _ verdict: Verdict, on route: Route?, to head: RequestHead?,
-        _ fields: HeadBlock?, peer: ByteSlice, isFromTrustedProxy: Bool, madeID: RequestID
+        _ fields: HeadBlock?, peer: ByteSlice, isFromTrustedProxy: Bool, isSecure: Bool, madeID: RequestID
     ) -> RequestID {
         guard let route, let head, let fields else {
             loopSettings.unroutedFields?.applyConstants(
@@ -78,7 +79,7 @@ extension LoopContext {
         let isTrusted = isFromTrustedProxy && loopSettings.trustsProxies
         let view = fields.view
         let parts = RequestParts(
-            head, view, ClientScheme(of: view, isFromTrustedProxy: isTrusted),
+            head, view, ClientScheme(of: view, isFromTrustedProxy: isTrusted, isSecure: isSecure),
             client: loopSettings.client(peer.span, isTrusted: isFromTrustedProxy, in: view), madeID: madeID,
             status: status, cache: verdict.name)
         rules.apply(

@@ -54,6 +54,12 @@ struct SyntheticResponse: Error {
         sentence = ByteSlice(text)
     }
 
+    /// A response with this content.
+    init(content: OwnContent) {
+        self.init(.ok, "", as: .synthetic)
+        ownContent = content
+    }
+
     /// The response to a request that its route's rules refuse.
     init(_ refusal: AccessRules.Refusal, by rules: AccessRules, on route: Route) {
         switch refusal {
@@ -148,6 +154,7 @@ extension UpstreamError {
         case .resolve: "The origin's name could not be resolved."
         case .connect: "The origin refused the connection or could not be reached."
         case .connectTimeout: "The origin did not accept a connection in time."
+        case .handshake: "No encrypted connection to the origin could be established."
         case .send, .closed: "The origin closed the connection before it answered."
         case .sendTimeout: "The origin did not take the request in time."
         case .headTimeout: "The origin did not answer in time."

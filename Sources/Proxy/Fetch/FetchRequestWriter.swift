@@ -61,6 +61,7 @@ struct FetchRequestWriter {
         }
         head.appendLineEnd()
         if let rules = request.route.requestFields { Self.apply(rules, to: head, of: request, arrival, settings) }
+        if let subject = arrival.clientSubject { Self.append(subject, to: head, settings) }
         return UpstreamRequest(
             method: plan.method, head: head.copied(), content: UpstreamRequest.Content(request.head.framing),
             asksForUpgrade: plan.asksForUpgrade,
@@ -124,6 +125,16 @@ struct FetchRequestWriter {
         let parts = RequestParts(
             request.head, fields.view, request.scheme, client: client, madeID: arrival.madeID)
         rules.apply(toHeadFrom: 0, in: head, parts)
+    }
+
+    /// Appends the subject of the client's certificate. A rule has removed what the client itself sent under that name.
+    @inline(never)
+    private static func append(_ subject: ByteSlice, to head: ByteBuffer, _ settings: LoopSettings) {
+        guard let name = settings.settings.tls.clientSubjectField else { return }
+        head.truncate(to: head.count - 2)
+        head.append(ByteSlice("\(name): "))
+        head.append(subject)
+        head.append("\r\n\r\n")
     }
 
     @inline(never) // Kept out of the code of a pass.

@@ -11,7 +11,7 @@ import Upstream
 /// loop.
 final class Notices {
     private enum Kind: Hashable {
-        case malformed, timeout
+        case malformed, timeout, handshake
         /// One kind for each upstream, so that failures of one upstream do not suppress messages about another.
         case upstream(String), resumed(String), connection(String), bound(String)
         case server, accept, capacity, memory, denied, limited, tier, machine
@@ -21,6 +21,7 @@ final class Notices {
         var description: (level: Logger.Level, name: String) {
             switch self {
             case .malformed: (.info, "malformed requests")
+            case .handshake: (.info, "failed handshakes of clients")
             case .timeout: (.info, "requests that did not arrive in time")
             case .upstream(let name): (.warning, "failures of upstream \(name)")
             case .resumed(let name): (.notice, "resumed responses of upstream \(name)")
@@ -64,10 +65,22 @@ final class Notices {
             "malformed request from \(peer): \(error.name) at byte \(error.position), answered \(error.status.code)")
     }
 
+    /// Reports a hello of TLS on a connection in the clear.
+    func tlsHello(from peer: SocketAddress) {
+        write(
+            .malformed,
+            "malformed request from \(peer): a TLS hello on a listener without TLS: use https:// in `listen`")
+    }
+
     /// Reports a connection that was refused by a listener with the PROXY protocol.
     func notProxied(_ peer: SocketAddress, because reason: String, status: Status) {
         write(
             .malformed, "connection from \(peer) to a listener with proxy-protocol: \(reason), answered \(status.code)")
+    }
+
+    /// Reports a client whose handshake failed, in OpenSSL's words.
+    func handshakeFailed(_ peer: SocketAddress, _ reason: String) {
+        write(.handshake, "TLS handshake with \(peer) failed: \(reason)")
     }
 
     func timeout(_ peer: SocketAddress) { write(.timeout, "request from \(peer) did not arrive in time, answered 408") }

@@ -58,7 +58,7 @@ final class Recorder {
 
     func record(
         _ sent: SentResponse, of request: ClientRequest, _ provenance: Provenance, client: Span<UInt8>,
-        server: Span<UInt8>, upstreamDuration: UInt64?, madeID: RequestID, resumes: UInt8
+        security: ClientSecurity?, server: Span<UInt8>, upstreamDuration: UInt64?, madeID: RequestID, resumes: UInt8
     ) {
         let (head, fields) = (request.head, request.fields)
         var record = makeRecord(sent, provenance.verdict)
@@ -70,23 +70,30 @@ final class Recorder {
         record.resumes = resumes
         count(head.method, record, request.route.upstreamMetrics)
         append(
-            record, head, fields.view, client: client, isProxied: sent.isProxied, madeID: madeID, server: server,
+            record, head, fields.view, client: client, isProxied: sent.isProxied, madeID: madeID, security,
+            server: server,
             detail: (provenance.detail ?? "").bytes)
     }
 
-    func record(_ sent: SentResponse, of answered: AnsweredRequest, client: ByteSlice) {
+    func record(_ sent: SentResponse, of answered: AnsweredRequest, client: ByteSlice, security: ClientSecurity?) {
         var record = makeRecord(sent, answered.verdict)
         guard let head = answered.head, let fields = answered.fields else {
             // The request was refused before its head could be parsed.
             count(.other, record, metrics.unrouted)
-            feed?.append(record, client: client.span, method: Span(), host: Span(), target: Span())
+            guard let logged = security?.logged else {
+                feed?.append(record, client: client.span, method: Span(), host: Span(), target: Span())
+                return
+            }
+            feed?.append(
+                record, client: client.span, method: Span(), host: Span(), target: Span(), upstream: Span(),
+                detail: Span(), referer: Span(), userAgent: Span(), requestID: Span(), security: logged.span)
             return
         }
         record.version = head.version
         count(head.method, record, answered.upstreamMetrics ?? metrics.unrouted)
         append(
             record, head, fields.view, client: client.span, isProxied: sent.isProxied, madeID: answered.madeID,
-            detail: (isCutOff(sent) ? Self.shutdown : "").bytes)
+            security, detail: (isCutOff(sent) ? Self.shutdown : "").bytes)
     }
 
     /// Whether the end of the program has aborted this response.
@@ -96,12 +103,12 @@ final class Recorder {
     @inline(__always) // Two callers, of which one is rare.
     func recordHit(
         _ sent: SentResponse, of head: RequestHead, _ fields: FieldView, on route: Route, client: ByteSlice,
-        madeID: RequestID
+        security: ClientSecurity?, madeID: RequestID
     ) {
         var record = makeRecord(sent, .hit)
         record.version = head.version
         count(head.method, record, route.upstreamMetrics)
-        append(record, head, fields, client: client.span, isProxied: sent.isProxied, madeID: madeID)
+        append(record, head, fields, client: client.span, isProxied: sent.isProxied, madeID: madeID, security)
     }
 
     /// Counts the outcome of storing a response.
@@ -132,15 +139,15 @@ final class Recorder {
 
     private func append(
         _ record: AccessLogRecord, _ head: RequestHead, _ fields: FieldView, client: Span<UInt8>, isProxied: Bool,
-        madeID: RequestID, server: Span<UInt8> = Span(), detail: Span<UInt8> = Span()
+        madeID: RequestID, _ security: ClientSecurity?, server: Span<UInt8> = Span(), detail: Span<UInt8> = Span()
     ) {
         var client = client
         if isProxied {
             let named = trustedProxies.client(in: fields)
             if !named.isEmpty { client = named }
         }
-        if fields.present.contains(.xRequestID) || !madeID.isNone {
-            return appendIdentified(record, head, fields, client: client, madeID, server: server, detail: detail)
+        if fields.present.contains(.xRequestID) || !madeID.isNone || security != nil {
+            return appendMore(record, head, fields, client: client, madeID, security, server: server, detail: detail)
         }
         let bytes = fields.bytes
         // Not through a local constant, which would retain the feed.
@@ -150,11 +157,12 @@ final class Recorder {
             upstream: server, detail: detail, referer: fields.logged(.referer), userAgent: fields.logged(.userAgent))
     }
 
-    /// With the request's identifier: the client's own, if it is valid, else the one that was made.
-    @inline(never) // Kept out of the code of requests without one.
-    private func appendIdentified(
+    /// With the request's identifier, if it has one: the client's own, if it is valid, else the one that was made. And
+    /// with what the handshake has agreed on, if there was one.
+    @inline(never) // Kept out of the code of requests without both.
+    private func appendMore(
         _ record: AccessLogRecord, _ head: RequestHead, _ fields: FieldView, client: Span<UInt8>, _ madeID: RequestID,
-        server: Span<UInt8>, detail: Span<UInt8>
+        _ security: ClientSecurity?, server: Span<UInt8>, detail: Span<UInt8>
     ) {
         let made = madeIDText
         made.removeAll()
@@ -162,11 +170,12 @@ final class Recorder {
         var id = made.span
         if let own = fields.requestID { id = own }
         let bytes = fields.bytes
+        let logged = security?.logged ?? .empty
         feed?.append(
             record, client: client, method: bytes.extracting(head.methodRange.range),
             host: bytes.extracting(head.authority.range), target: bytes.extracting(head.target.whole.range),
             upstream: server, detail: detail, referer: fields.logged(.referer), userAgent: fields.logged(.userAgent),
-            requestID: id)
+            requestID: id, security: logged.span)
     }
 }
 

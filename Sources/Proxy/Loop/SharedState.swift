@@ -12,6 +12,8 @@ final class SharedState: Sendable {
     let store: ResponseStore
     let budget: MemoryBudget
     let log: Logger
+    /// The control loop, for work that must not hold up clients; `nil` in tests without one.
+    let control: LoopHandle?
     let storage: StorageSettings
     let keyHash: KeyedHash
     /// The `No-Vary-Search` rules of paths, learnt from responses.
@@ -36,7 +38,8 @@ final class SharedState: Sendable {
     /// Each worker adds its counts when it ends.
     let drained = Guarded(DrainReport())
 
-    init(_ storage: StorageSettings, log: Logger) {
+    init(_ storage: StorageSettings, log: Logger, control: LoopHandle? = nil) {
+        self.control = control
         self.storage = storage
         self.log = log
         tier = SharedTierState(log: log)

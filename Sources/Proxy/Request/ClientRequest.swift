@@ -95,11 +95,11 @@ final class ClientRequest: Sendable {
         return bytes.count >= head.count && head.span.isEqual(to: bytes.extracting(0..<head.count))
     }
 
-    /// Whether a request with this head, from such a client, is for the same URL: the bytes are the same, but only a
-    /// trusted proxy may state the scheme.
-    func isForSameURL(isFromTrustedProxy: Bool) -> Bool {
+    /// Whether a request with this head, from such a client, is for the same URL: the bytes are the same, but the
+    /// connection, or a trusted proxy, states the scheme.
+    func isForSameURL(isFromTrustedProxy: Bool, isSecure: Bool) -> Bool {
         let fields = fields
-        return ClientScheme(of: fields.view, isFromTrustedProxy: isFromTrustedProxy) == scheme
+        return ClientScheme(of: fields.view, isFromTrustedProxy: isFromTrustedProxy, isSecure: isSecure) == scheme
     }
 
     var method: Method { head.method }
@@ -194,6 +194,8 @@ struct Arrival: Sendable {
     let hasAddress: Bool
     /// Whether the client is a proxy whose statements about its own client are trusted.
     let isFromTrustedProxy: Bool
+    /// The subject of the client's certificate; `nil` without one.
+    let clientSubject: ByteSlice?
     /// The identifier that was made for the request, in place of one that the client did not give, or that is not
     /// valid; `none` if it needs none.
     let madeID: RequestID

@@ -83,11 +83,11 @@ struct DrainedServer {
 }
 
 extension UpstreamServer {
-    /// Whether `text` names the server as a configuration file may: also without port 80, or with a slash at its end.
+    /// Whether `text` names the server as a configuration file may: also without the port of its scheme, or with a slash at its end.
     fileprivate func isNamed(_ text: String) -> Bool {
         let shown = description
         guard case .tcp = location, text != shown else { return text == shown }
         let plain = (text.hasSuffix("/") ? String(text.dropLast()) : text).lowercased()
-        return plain == shown || "\(plain):80" == shown
+        return plain == shown || "\(plain):\(defaultPort)" == shown
     }
 }

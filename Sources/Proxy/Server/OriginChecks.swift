@@ -21,8 +21,9 @@ final class OriginChecks {
         self.loop = loop
     }
 
-    /// Checks these origins from now on, and no others.
+    /// Checks these origins from now on, and no others. Reports how the TLS of each is judged.
     func change(to origins: [Origin]) {
+        for origin in origins { TLSNotices.tell(of: origin, shared.log) }
         resolver?.readFilesAgain()
         let former = current
         current = origins.compactMap { origin in

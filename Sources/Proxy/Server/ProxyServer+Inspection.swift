@@ -19,6 +19,11 @@ extension ProxyServer {
             upstreams: loopSettings.origins.map {
                 ($0.settings.name, formerOrigins.snapshot(with: $0), $0.settings.maxConcurrentFetches)
             },
+            tls: certificates.servers.isEmpty
+                ? nil
+                : TLSSnapshot(
+                    addresses: targets.filter { loopSettings.settings.secureListeners[$0.configured] != nil }.map(
+                        \.address), certificates: certificates.reports),
             tier: tier.map { TierSnapshot(of: $0.purges.engines, shared.tier, at: control.now) },
             accessLog: accessLog?.status.families() ?? [])
     }

@@ -29,6 +29,7 @@ package final class ProxyServer {
     let control: EventLoop
     /// What `reload` replaces.
     private(set) var loopSettings: LoopSettings
+    private(set) var certificates = Certificates()
     private(set) var formerOrigins = FormerOrigins()
     private let checks: OriginChecks
     let purges: Purges
@@ -41,7 +42,7 @@ package final class ProxyServer {
     private let inherited: InheritedSockets
     /// The addresses at which clients connect, with their sockets. Empty once the workers accept no more: sockets that
     /// are held here would stay open, and clients would wait for an accept that never comes.
-    private var targets: [ListenTarget] = []
+    private(set) var targets: [ListenTarget] = []
     /// The addresses of `targets`, also after the workers have stopped accepting.
     private(set) var addresses: [SocketAddress] = []
     private(set) var accessLog: AccessLog?
@@ -64,7 +65,7 @@ package final class ProxyServer {
         listening.backlog = Int32(clamping: settings.backlog)
         listening.pathMode = settings.socketMode
         self.listening = listening
-        shared = SharedState(storage, log: log)
+        shared = SharedState(storage, log: log, control: control.handle)
         loopSettings = LoopSettings(settings, upstreams: upstreams)
         let origins = loopSettings.origins
         shared.changeOrigins { origins }
@@ -103,6 +104,7 @@ package final class ProxyServer {
                 throw .listen(error)
             }
             addresses = targets.map(\.address)
+            certificates = try certificates.changed(to: settings, workers: count)
             try openAccessLog(workers: count)
         } catch {
             stop()
@@ -110,12 +112,13 @@ package final class ProxyServer {
         }
         workers.start(
             count,
-            make: { [shared, loopSettings, accessLog] index, loop, metrics in
+            make: { [shared, loopSettings, accessLog, servers = certificates.servers] index, loop, metrics in
                 Worker(
                     index: index,
                     LoopContext(
                         ofWorker: index, on: loop, shared: shared, settings: loopSettings, metrics: metrics,
-                        feed: accessLog?.feed(ofWorker: index, on: loop)))
+                        feed: accessLog?.feed(ofWorker: index, on: loop)),
+                    servers.isEmpty ? nil : servers[index])
             }
         ) { [unowned self] error in
             guard state == .starting else { return }
@@ -165,12 +168,17 @@ package final class ProxyServer {
     ) {
         guard state == .running else { return completion(nil) }
         let opened: [ListenTarget]
+        let certificates: Certificates
         do throws(StartError) {
+            certificates = try self.certificates.changed(to: new, workers: workers.count)
             opened = try openTargets(of: new)
         } catch {
             return completion(error)
         }
         let added = opened.filter { target in !targets.contains { $0.isSame(as: target) } }
+        workers.post { [special = new.specialListeners, servers = certificates.servers] worker in
+            worker.clients.expect(at: special, servers.isEmpty ? nil : servers[worker.index])
+        }
         workers.listen(at: added) { [unowned self] error in
             if let error { return completion(.listen(error)) }
             guard state == .running else { return completion(nil) }
@@ -179,8 +187,9 @@ package final class ProxyServer {
             targets = opened
             addresses = opened.map(\.address)
             use(new, upstreams)
-            workers.gather({ [loopSettings] worker, answer in
-                worker.apply(loopSettings)
+            self.certificates = certificates
+            workers.gather({ [loopSettings, servers = certificates.servers] worker, answer in
+                worker.apply(loopSettings, servers.isEmpty ? nil : servers[worker.index])
                 worker.clients.stopListening(at: removed)
                 answer(())
             }) { (_: [Void]) in completion(nil) }

@@ -24,10 +24,20 @@ package struct ServerSnapshot: Sendable {
     /// For each upstream: the counts of its finished fetches and of its fetches in flight, and how many may run at a
     /// time (`slots`). In the order of the configuration.
     package let upstreams: [(name: String, operations: OperationQueueSnapshot, slots: Int)]
+    /// What concerns TLS; `nil` without a listener that speaks it.
+    package let tls: TLSSnapshot?
     /// The shared tier; `nil` without one.
     package let tier: TierSnapshot?
     /// The metrics of the access log; empty without one.
     package let accessLog: [MetricFamily]
+}
+
+/// The listeners with TLS at one moment.
+package struct TLSSnapshot: Sendable {
+    /// Their addresses, with the ports that the kernel chose.
+    package let addresses: [SocketAddress]
+    /// In the order of the configuration.
+    package let certificates: [CertificateReport]
 }
 
 /// The shared tier at one moment.

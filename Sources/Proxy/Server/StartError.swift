@@ -1,4 +1,5 @@
 package import Libevent
+package import TLS
 
 extension ProxyServer {
     /// The reason why the proxy does not start.
@@ -7,6 +8,7 @@ extension ProxyServer {
         case system(SystemError)
         case accessLog(SystemError, path: String)
         case inherited(InheritedSockets.Failure)
+        case tls(TLSSettingsError)
 
         package var description: String {
             switch self {
@@ -15,6 +17,7 @@ extension ProxyServer {
                 error.call == .pthreadCreate
                     ? "a thread cannot be started: \(error.message); lower workers, or raise the limit of threads or of memory (ulimit -u and -v, or TasksMax under systemd)"
                     : "\(error)"
+            case .tls(let error): "tls: \(error)"
             case .inherited(let failure): "\(failure)"
             case .accessLog(let error, let path):
                 "the access log \(path) cannot be opened: \(error.message)\(Self.advice(for: error))"

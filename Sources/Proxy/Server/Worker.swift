@@ -1,4 +1,5 @@
 import Routing
+import TLS
 
 /// One loop's share of the proxy: its listeners and clients, and the context of its requests and fetches. Confined to
 /// the loop's thread.
@@ -8,16 +9,17 @@ final class Worker {
     let context: LoopContext
     let clients: ClientConnections
 
-    init(index: Int, _ context: LoopContext) {
+    /// - Parameter tls: the certificates of the TLS listeners; `nil` if there are none.
+    init(index: Int, _ context: LoopContext, _ tls: TLSServer? = nil) {
         self.index = index
         self.context = context
-        clients = ClientConnections(ofWorker: index, in: context)
+        clients = ClientConnections(ofWorker: index, tls, in: context)
     }
 
     /// - Parameter settings: the new settings, of which the worker makes a copy.
-    func apply(_ settings: LoopSettings) {
+    func apply(_ settings: LoopSettings, _ tls: TLSServer?) {
         context.apply(settings)
-        clients.applySettings()
+        clients.applySettings(tls)
     }
 
     /// Accepts no more connections, closes each connection after its current request, and calls `whenEmpty` once none

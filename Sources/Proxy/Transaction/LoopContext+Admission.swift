@@ -18,11 +18,12 @@ extension LoopContext {
     ///   - fields: as they were sent; the request has them normalized.
     ///   - known: the route, if it was found on the hot path and `keys` still holds the request's key.
     ///   - peer: the other end of the client connection.
+    ///   - security: of the client connection; `nil` in the clear.
     ///   - isBound: whether the client connection has connections to origins of its own (`BoundConnections`).
     /// - Throws: the response to a request that ends here.
     func admit(
         _ head: RequestHead, _ fields: HeadBlock, on known: Route?, from peer: SocketAddress, isFromTrustedProxy: Bool,
-        isBound: Bool
+        over security: ClientSecurity?, isBound: Bool
     ) throws(SyntheticResponse) -> ClientRequest {
         let view = fields.view
         switch head.method {
@@ -40,8 +41,13 @@ extension LoopContext {
             throw SyntheticResponse(
                 Status(508), "The request has come through here before: the upstream leads back to this proxy.")
         }
-        let scheme = ClientScheme(of: view, isFromTrustedProxy: isFromTrustedProxy && loopSettings.trustsProxies)
-        let route = if let known { known } else { try findRoute(head, view, scheme) }
+        if let security, !security.isFor(view.bytes.extracting(head.authority.range).hostPart) {
+            throw SyntheticResponse(
+                .misdirectedRequest, "The TLS handshake of this connection was for another host; open a new one.")
+        }
+        let scheme = ClientScheme(
+            of: view, isFromTrustedProxy: isFromTrustedProxy && loopSettings.trustsProxies, isSecure: security != nil)
+        let route = if let known { known } else { try findRoute(head, view, scheme, isSecure: security != nil) }
         // As on the hot path, which applies the access rules only to the hits that it answers.
         let fields = route.rules?.normalization?.head(of: view, length: head.length) ?? fields
         try obey(route, on: route, from: peer, isFromTrustedProxy: isFromTrustedProxy, fields)
@@ -82,17 +88,18 @@ extension LoopContext {
         throw SyntheticResponse(refusal, by: rules, on: route)
     }
 
-    private func findRoute(_ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme) throws(SyntheticResponse)
-        -> Route
-    {
+    private func findRoute(
+        _ head: RequestHead, _ fields: FieldView, _ scheme: ClientScheme, isSecure: Bool
+    ) throws(SyntheticResponse) -> Route {
         // RFC 9110 §7.4: a request for a resource of another scheme must not be answered with the http resource of the
         // same name.
         let target = head.target
         if target.form == .absolute {
             // A proxy that terminates TLS may write the scheme of the request it received, or of the request it sends.
             let name = fields.bytes.extracting(target.scheme.range)
-            guard name.isEqualIgnoringCase(to: "http") || name.isEqualIgnoringCase(to: scheme.name) else {
-                throw SyntheticResponse(.misdirectedRequest, "Only http URLs are served here.")
+            let isSpoken = name.isEqualIgnoringCase(to: isSecure ? "https" : "http")
+            guard isSpoken || name.isEqualIgnoringCase(to: scheme.name) else {
+                throw SyntheticResponse(.misdirectedRequest, "URLs of this scheme are not served here.")
             }
         }
         guard loopSettings.serves(fields.bytes.extracting(head.authority.range)) else {

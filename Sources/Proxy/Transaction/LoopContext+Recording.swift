@@ -4,7 +4,7 @@ import Telemetry
 extension LoopContext {
     /// Records a request whose response is sent or aborted.
     @inline(never)
-    func record(_ sent: SentResponse, of transaction: Transaction, client: ByteSlice) {
+    func record(_ sent: SentResponse, of transaction: Transaction, client: ByteSlice, security: ClientSecurity?) {
         let (request, fetched) = (transaction.request, transaction.fetched)
         let contacted = fetched == nil ? transaction.contactedServer : nil
         let server = fetched?.server ?? contacted?.address ?? .empty
@@ -15,7 +15,7 @@ extension LoopContext {
             provenance.detail = Recorder.shutdown
         }
         recorder.record(
-            sent, of: request, provenance, client: client.span, server: server.span,
+            sent, of: request, provenance, client: client.span, security: security, server: server.span,
             upstreamDuration: fetched?.upstreamDuration ?? contacted?.duration, madeID: transaction.arrival.madeID,
             resumes: fetched?.resumes ?? 0)
     }

@@ -71,6 +71,15 @@ struct AccessLogBatch: Sendable {
         records[records.count - 1].noteRequestID(length: id.count)
     }
 
+    /// Adds what the handshake of the connection has agreed on to the request that was appended last, and has its
+    /// identifier by now; leaves it out if it does not fit.
+    mutating func secureLast(by security: Span<UInt8>) {
+        let kept = security.extracting(first: AccessLogRecord.longestSecurity)
+        guard !records.isEmpty, used + kept.count <= capacity else { return }
+        texts.append(addingCapacity: kept.count) { $0.append(copying: kept) }
+        records[records.count - 1].noteSecurity(length: kept.count, isClipped: kept.count < security.count)
+    }
+
     /// Removes all records and keeps the memory.
     mutating func removeAll() {
         records.removeAll(keepingCapacity: true)

@@ -45,32 +45,36 @@ public final class AccessLogFeed {
     ) {
         keep(
             record, client: client, method: method, host: host, target: target, upstream: upstream, detail: detail,
-            referer: referer, userAgent: userAgent, requestID: Span())
+            referer: referer, userAgent: userAgent, requestID: Span(), security: Span())
     }
 
-    /// Appends one finished request that has an identifier, as few do.
+    /// Appends one finished request that has an identifier, as few do, or came over TLS.
+    /// - Parameter security: what the handshake has agreed on (`AccessLogSecurity`); empty: there was none.
     @inline(never)
     public func append(
         _ record: AccessLogRecord,
         client: Span<UInt8>, method: Span<UInt8>, host: Span<UInt8>, target: Span<UInt8>, upstream: Span<UInt8>,
-        detail: Span<UInt8>, referer: Span<UInt8>, userAgent: Span<UInt8>, requestID: Span<UInt8>
+        detail: Span<UInt8>, referer: Span<UInt8>, userAgent: Span<UInt8>, requestID: Span<UInt8>,
+        security: Span<UInt8>
     ) {
         keep(
             record, client: client, method: method, host: host, target: target, upstream: upstream, detail: detail,
-            referer: referer, userAgent: userAgent, requestID: requestID)
+            referer: referer, userAgent: userAgent, requestID: requestID, security: security)
     }
 
     @inline(__always)
     private func keep(
         _ record: AccessLogRecord,
         client: Span<UInt8>, method: Span<UInt8>, host: Span<UInt8>, target: Span<UInt8>, upstream: Span<UInt8>,
-        detail: Span<UInt8>, referer: Span<UInt8>, userAgent: Span<UInt8>, requestID: Span<UInt8>
+        detail: Span<UInt8>, referer: Span<UInt8>, userAgent: Span<UInt8>, requestID: Span<UInt8>,
+        security: Span<UInt8>
     ) {
         let (isDue, isFirst) = batch.use { batch in
             let isKept = batch.append(
                 record, client: client, method: method, host: host, target: target, upstream: upstream,
                 detail: detail, referer: referer, userAgent: userAgent)
             if isKept, !requestID.isEmpty { batch.identifyLast(by: requestID) }
+            if isKept, !security.isEmpty { batch.secureLast(by: security) }
             // Also if there was no room: the writer may have taken the batch before meanwhile.
             return (!isKept || batch.used >= mark, batch.count == 1)
         }

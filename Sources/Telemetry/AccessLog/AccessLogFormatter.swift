@@ -73,6 +73,7 @@ struct AccessLogFormatter {
             line.append(" request_id=")
             line.append(texts.extracting(record.requestIDRange))
         }
+        if !record.securityRange.isEmpty { appendSecurity(texts.extracting(record.securityRange), to: line) }
         if record.resumes > 0 {
             line.append(" resumed=")
             line.append(decimal: UInt64(record.resumes))
@@ -94,6 +95,17 @@ struct AccessLogFormatter {
         }
         line.append(" upstream_time=")
         line.append(secondsOrDash: record.upstreamDuration)
+    }
+
+    private func appendSecurity(_ security: Span<UInt8>, to line: ByteBuffer) {
+        let parts = AccessLogSecurity.parts(of: security)
+        line.append(" tls_version=")
+        line.append(security.extracting(parts.version))
+        line.append(" tls_cipher=")
+        line.append(security.extracting(parts.cipher))
+        line.append(" sni=")
+        let name = security.extracting(parts.name)
+        line.append(name, Escaping(for: name, printableFrom: Escaping.word))
     }
 
     // MARK: JSON
@@ -140,6 +152,13 @@ struct AccessLogFormatter {
         appendMember(",\"referer\":", texts.extracting(record.range(of: .referer)), to: line)
         appendMember(",\"user_agent\":", texts.extracting(record.range(of: .userAgent)), to: line)
         appendMember(",\"request_id\":", texts.extracting(record.requestIDRange), to: line)
+        if !record.securityRange.isEmpty {
+            let security = texts.extracting(record.securityRange)
+            let parts = AccessLogSecurity.parts(of: security)
+            appendMember(",\"tls_version\":", security.extracting(parts.version), to: line)
+            appendMember(",\"tls_cipher\":", security.extracting(parts.cipher), to: line)
+            appendMember(",\"sni\":", security.extracting(parts.name), to: line)
+        }
         if record.resumes > 0 {
             line.append(",\"resumed\":")
             line.append(decimal: UInt64(record.resumes))

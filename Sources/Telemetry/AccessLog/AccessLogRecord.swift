@@ -32,6 +32,8 @@ public struct AccessLogRecord: Sendable {
     private(set) var isClipped = false
     /// Bytes of the request's identifier, which stands behind the texts; 0: it has none.
     private var requestIDLength: UInt8 = 0
+    /// Bytes of what the handshake has agreed on, which stands behind the identifier; 0: there was no TLS.
+    private var securityLength: UInt8 = 0
     /// The start of the first text in the batch's texts; the others follow in the order of `AccessLogText`.
     private var textStart: UInt32 = 0
     /// The end of each text, counted from `textStart`.
@@ -112,6 +114,22 @@ extension AccessLogRecord {
     var requestIDRange: Range<Int> {
         let start = range(of: .userAgent).upperBound
         return start..<start + Int(requestIDLength)
+    }
+
+    /// The most bytes that are kept of what a handshake has agreed on: all but the end of a name of 200 bytes or more.
+    static let longestSecurity = 255
+
+    /// Notes that so many bytes about the handshake stand behind the identifier.
+    /// - Parameter isClipped: whether there were more.
+    mutating func noteSecurity(length: Int, isClipped: Bool) {
+        securityLength = UInt8(clamping: length)
+        if isClipped { self.isClipped = true }
+    }
+
+    /// The range of what the handshake has agreed on (`AccessLogSecurity`) in the batch's texts.
+    var securityRange: Range<Int> {
+        let start = requestIDRange.upperBound
+        return start..<start + Int(securityLength)
     }
 
     /// The range of one text in the batch's texts.

@@ -4,6 +4,7 @@ import Configuration
 import Glibc
 import Libevent
 import Routing
+import TLS
 import Upstream
 
 /// `coalesced demo`: runs the proxy in front of a deliberately slow origin, to show how it works.
@@ -11,7 +12,8 @@ struct Demo: ParsableCommand {
     static let configuration = CommandConfiguration(
         abstract: "Run a demo: the proxy in front of a deliberately slow origin.",
         discussion: """
-            With --machines 3 there are three proxies, in processes of their own, which share what they fetch in a \
+            It also answers https:// on port 8443 (on any other if that is taken, or --listen has port 0), with a certificate \
+            that it makes for itself, which no client believes unless told to (curl -k). With --machines 3 there are three proxies, in processes of their own, which share what they fetch in a \
             redis-server that the demo starts for them, on a Unix socket that only this user can reach. All of them end \
             with the demo.
             """)
@@ -54,7 +56,10 @@ struct Demo: ParsableCommand {
         defer { origin.stop() }
         if let machines, machines > 1 { return try run(machines, originPort: origin.port) }
         var settings = Settings()
-        settings.proxy.listeners = [listen]
+        var secure = ListenerSettings(try secureAddress())
+        secure.isSecure = true
+        settings.proxy.listen = [ListenerSettings(listen), secure]
+        settings.proxy.tls.identities = [try TLSIdentity.selfSigned(names: ["localhost", "127.0.0.1", "::1"])]
         settings.upstreams = [
             UpstreamSettings(name: "demo", servers: [UpstreamServer(host: "127.0.0.1", port: origin.port)])
         ]
@@ -68,6 +73,16 @@ struct Demo: ParsableCommand {
                 System.writeError("standard output: \(error)\n")
             }
         }
+    }
+
+    /// The port for TLS, unless it is taken.
+    private static let securePort: UInt16 = 8443
+
+    /// Where clients speak TLS: on the same host as the others.
+    private func secureAddress() throws -> SocketAddress {
+        let usual = listen.withPort(Self.securePort)
+        if listen.port != 0, listen != usual, try DemoOrigin.isFree(usual) { return usual }
+        return try DemoOrigin.addresses(1, from: listen.withPort(0))[0]
     }
 
     private func run(_ count: Int, originPort: UInt16) throws {
@@ -116,6 +131,7 @@ struct Demo: ParsableCommand {
 
     private static func welcome(_ addresses: Daemon.Addresses, originPort: UInt16) -> String {
         let base = "http://\(addresses.listeners.first.map { "\($0)" } ?? "127.0.0.1")"
+        let secure = addresses.listeners.dropFirst().first.map { "https://\($0)" } ?? ""
         let admin = addresses.admin.map { "\($0)" } ?? ""
         return """
 
@@ -126,6 +142,8 @@ struct Demo: ParsableCommand {
               for i in $(seq 50); do curl -sN \(base)/slow | tail -n 1 & done; wait
               # a stored response, with its Age and Cache-Status
               curl -i \(base)/slow
+              # the same over TLS; -k, since the demo has made its certificate itself
+              curl -ik \(secure)/slow
               # never shared: each client gets its own, all at the same time
               for i in 1 2 3; do curl -s \(base)/private & done; wait
               # changes every 5 s; revalidated or fetched again, never served older than that

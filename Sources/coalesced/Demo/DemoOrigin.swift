@@ -34,6 +34,14 @@ struct DemoOrigin {
         try addresses(1, from: .ipv4(.loopback, port: 0))[0].port ?? 0
     }
 
+    /// Whether nobody listens at `address`.
+    static func isFree(_ address: SocketAddress) throws -> Bool {
+        let loop = try EventLoop()
+        guard let listener = try? Listener(address, on: loop, accept: { _, _ in }) else { return false }
+        listener.close()
+        return true
+    }
+
     /// `count` addresses with the ports from that of `first` on, or with free ones if that is 0.
     static func addresses(_ count: Int, from first: SocketAddress) throws -> [SocketAddress] {
         if let port = first.port, port > 0 { return (0..<count).map { first.withPort(port + UInt16($0)) } }

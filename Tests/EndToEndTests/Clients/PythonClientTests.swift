@@ -10,7 +10,7 @@ import Testing
         print("end")
         """
 
-    @Test(arguments: ["no-store", "public"])
+    @Test(.clientsInTheClear("Python asks for a URL of http"), arguments: ["no-store", "public"])
     func `each event reaches the client before the next is sent`(_ cacheControl: String) throws {
         try scenario { origin, proxy in
             let gates = (0..<4).map { _ in Gate() }

@@ -2,7 +2,8 @@ import Testing
 
 /// What identifies the resource, and limits on what is asked for.
 @Suite(.scenario) struct RequestTargetTests {
-    @Test func `the absolute form takes precedence over Host`() throws {
+    @Test(.clientsInTheClear("it asks for a URL of http")) func `the absolute form takes precedence over Host`() throws
+    {
         try scenario { origin, proxy in
             origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
             let client = try proxy.connect()
@@ -63,7 +64,9 @@ import Testing
     }
 
     /// RFC 9110 §7.4: they name other resources than ours.
-    @Test(arguments: ["https://one.example/x", "HTTPS://one.example/x", "ftp://one.example/x", "wss://one.example"])
+    @Test(
+        .clientsInTheClear("http is the scheme that is served"),
+        arguments: ["https://one.example/x", "HTTPS://one.example/x", "ftp://one.example/x", "wss://one.example"])
     func `a URL of another scheme gets 421`(_ target: String) throws {
         try scenario(.hosts(["one.example"])) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }

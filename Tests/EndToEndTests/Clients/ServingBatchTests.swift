@@ -7,7 +7,9 @@ import Testing
         case hit, pipelined, hitAndMiss, missAndHit, large, range, notModified, head, lastHit, half, malformed, leaves
     }
 
-    @Test(arguments: [true, false])
+    @Test(
+        .clientsInTheClear("they send while the program is stopped, which answers no handshake"),
+        arguments: [true, false])
     func `many simultaneous clients get their own responses in order`(_ haveConnected: Bool) throws {
         try scenario(.workers(1), .accessLog) { origin, proxy in
             let count = 12 * Part.allCases.count
@@ -102,7 +104,8 @@ import Testing
         }
     }
 
-    @Test func `a client that reads nothing delays no other, and gets everything later`() throws {
+    @Test(.clientsInTheClear("it sends while the program is stopped, until the kernel takes no more"))
+    func `a client that reads nothing delays no other, and gets everything later`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("*") { request in
                 [.answer(200, "Cache-Control: max-age=600", body: Self.body(request.path, 2000))]

@@ -75,7 +75,8 @@ import Testing
         // A route with an answer of its own has only keys that have an effect.
         #expect(
             run.output.matches(of: #/\n    cache: /#).count == 2 && run.output.matches(of: #/\n    key:/#).count == 2)
-        #expect(!run.output.contains(": default"))
+        // The only key that has this word itself.
+        #expect(!run.output.replacing("unknown-name: default", with: "").contains(": default"))
         // It is a file with the same settings.
         let again = try self.run(["check", "--print", "@/f"], file: run.output)
         func values(_ text: String) -> [String] {

@@ -13,6 +13,7 @@ import Testing
             (port: UInt16($0.output.1)!, path: String($0.output.2))
         }
         #expect(Set(lines.map(\.path)).count >= 4)
+        #expect((program.output + program.diagnostics).contains(#/curl -ik https://127\.0\.0\.1:[1-9]\d*/slow\n/#))
         for line in lines where line.path != "/metrics" {
             let answer = try Address(endpoint: .tcp(line.port)).get(line.path)
             #expect(

@@ -29,9 +29,16 @@ import Testing
             Self.section("SYNOPSIS").split(separator: ".Nm").first { $0.contains { $0.hasSuffix("Cm \(command)") } }
             ?? []
         let written = synopsis.joined(separator: "\n")
-        let options = Set(usage.matches(of: /--([a-z-]+)(?: <([^>]+)>)?/).map { "\($0.1) \($0.2 ?? "")" })
+        // The usage says `[<options>]` where there are many.
+        let list = help.split(separator: "\n").drop { $0 != "OPTIONS:" }.filter {
+            $0.hasPrefix("  --") && !$0.hasPrefix("  --version ")
+        }
+        let named =
+            usage.contains("[<options>]")
+            ? list.map { $0.split(separator: "   ", maxSplits: 1)[0] }.joined(separator: "\n") : String(usage)
+        let options = Set(named.matches(of: /--([a-z-]+)(?: <([^>]+)>)?/).map { "\($0.1) \($0.2 ?? "")" })
         #expect(options == Set(written.matches(of: /Fl -([a-z-]+)(?: Ar ([^ \n]+))?/).map { "\($0.1) \($0.2 ?? "")" }))
-        let arguments = Set(usage.matches(of: /\[<([a-z]+)>(?: \.\.\.)?\]/).map(\.output.1))
+        let arguments = Set(usage.matches(of: /\[<([a-z]+)>(?: \.\.\.)?\]/).map(\.output.1).filter { $0 != "options" })
         #expect(arguments == Set(written.matches(of: /(?:\||Oc) Ar ([a-z]+)/).map(\.output.1)))
         let described = Self.section("OPTIONS").filter { $0.hasPrefix(".It ") }.flatMap {
             $0.matches(of: /Fl -([a-z-]+)/).map(\.output.1)

@@ -5,8 +5,9 @@ import Testing
 ///     Case("s-maxage goes before max-age", .answers("Cache-Control: max-age=1, s-maxage=100"), .get(.fetched), .pause(1.2), .get(.hit))
 ///
 /// Every case has a URL of its own, so that all run at the same time against one program. In targets, fields and bodies
-/// `@` stands for the path of that URL, `{host}` for the proxy, and `{-100}` for the HTTP date a hundred seconds before
-/// the case began.
+/// `@` stands for the path of that URL, `{host}` for the proxy, `{scheme}` for the one by which it is asked and
+/// `{other}` for the other one, `{port}` for the scheme's usual port, and `{-100}` for the HTTP date a hundred seconds
+/// before the case began.
 struct Case: Sendable, CustomTestStringConvertible {
     let promise: String
     /// The first segment of the URL: which route of the program (`Stage.configuration`) it goes through.

@@ -321,9 +321,12 @@ struct CaseRun {
 
     // MARK: -
 
-    /// With `@`, `{host}` and `{seconds}` filled in.
+    /// With `@`, `{scheme}` and so on, and `{seconds}` filled in.
     private func filled(_ text: String) -> String {
+        let isSecure = stage.proxy.scheme == "https"
         var result = text.replacing("@", with: path).replacing("{host}", with: stage.proxy.host)
+            .replacing("{scheme}", with: stage.proxy.scheme).replacing("{other}", with: isSecure ? "http" : "https")
+            .replacing("{port}", with: isSecure ? "443" : "80")
         while let open = result.firstIndex(of: "{"), let close = result[open...].firstIndex(of: "}"),
             let offset = Int(result[result.index(after: open)..<close].drop { $0 == "+" })
         {

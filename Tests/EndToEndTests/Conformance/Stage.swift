@@ -137,7 +137,7 @@ struct OnStage: SuiteTrait, TestScoping {
     func provideScope(
         for test: Test, testCase: Test.Case?, performing function: @Sendable () async throws -> Void
     ) async throws {
-        let stage = try Stage()
+        let stage = try Transport.$current.withValue(Transport(of: test)) { try Stage() }
         defer { stage.stop() }
         try await Stage.$shared.withValue(stage) { try await function() }
     }

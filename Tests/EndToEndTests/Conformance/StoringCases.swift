@@ -165,7 +165,8 @@ extension Conformance {
                 .get(.hit, .body("answer 1")))
             Case(
                 "POST that names its target by an absolute URI", by: "posts",
-                .answers(fresh, "Content-Location: http://{host}@"), .send("POST", .fetched, .content("q")), .get(.hit))
+                .answers(fresh, "Content-Location: {scheme}://{host}@"), .send("POST", .fetched, .content("q")),
+                .get(.hit))
             Case(
                 "POST that names its target with the query", by: "posts", .answers(fresh, "Content-Location: @?a=1"),
                 .send("POST", .fetched, .at("?a=1"), .content("q")), .get(.hit, .at("?a=1")))

@@ -245,7 +245,7 @@ import Testing
 
     // MARK: Requests
 
-    @Test func `request rules act last, and on the request only`() throws {
+    @Test(.clientsInTheClear("the scheme is http")) func `request rules act last, and on the request only`() throws {
         try scenario(
             Self.topRequests("{set: {x-from: proxy, X-Forwarded-Proto: https}, remove: [x-debug]}"),
             Self.route(
@@ -355,7 +355,7 @@ import Testing
 
     // MARK: Variables
 
-    @Test func `the client is the one that the access log shows`() throws {
+    @Test(.clientsInTheClear("the scheme is http")) func `the client is the one that the access log shows`() throws {
         try scenario(
             .other(section: "clients", key: "trusted-proxies", value: "[127.0.0.1]"),
             Self.topRequests("{set: {x-client: \"${client}\"}}"),

@@ -67,7 +67,8 @@ import Testing
         }
     }
 
-    @Test func `a trusted proxy names the scheme, and each scheme has its own page`() throws {
+    @Test(.clientsInTheClear("the scheme is told by a proxy in front"))
+    func `a trusted proxy names the scheme, and each scheme has its own page`() throws {
         let trust = Setting.other(section: "clients", key: "trusted-proxies", value: "[127.0.0.1]")
         try scenario(trust) { origin, proxy in
             origin.on("*") { request in
@@ -103,7 +104,8 @@ import Testing
     }
 
     /// In a crowd heads in the same words are not looked at again.
-    @Test func `waiters keep the scheme that a trusted proxy named, also when they request again`() throws {
+    @Test(.clientsInTheClear("the scheme is told by a proxy in front"))
+    func `waiters keep the scheme that a trusted proxy named, also when they request again`() throws {
         let trust = Setting.other(section: "clients", key: "trusted-proxies", value: "[127.0.0.1]")
         try scenario(trust, .workers(1)) { origin, proxy in
             let gate = Gate()
@@ -202,7 +204,9 @@ import Testing
         }
     }
 
-    @Test func `the origin gets the client's address, scheme and host`() throws {
+    @Test(.clientsInTheClear("the scheme is http")) func `the origin gets the client's address, scheme and host`()
+        throws
+    {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "x")] }
             try proxy.get("/x", "Host: www.example.com")
@@ -264,7 +268,9 @@ import Testing
             "\(clients)")
     }
 
-    @Test func `a client cannot put its host into shared responses`() throws {
+    @Test(.clientsInTheClear("the port is that of http")) func `a client cannot put its host into shared responses`()
+        throws
+    {
         try scenario { origin, proxy in
             origin.on("/x") {
                 [
@@ -288,7 +294,8 @@ import Testing
         }
     }
 
-    @Test func `a scheme field in the key is forwarded, and each scheme has its own response`() throws {
+    @Test(.clientsInTheClear("the scheme is told by a proxy in front"))
+    func `a scheme field in the key is forwarded, and each scheme has its own response`() throws {
         try scenario(.other(section: "route", key: "key", value: "{headers: [x-forwarded-proto]}")) { origin, proxy in
             origin.on("/x") { [.answer(200, "Cache-Control: max-age=60", body: $0["x-forwarded-proto"] ?? "")] }
             let odd = try proxy.get("/x", "X-Forwarded-Proto: https", "Connection: X-Forwarded-Proto")
@@ -312,7 +319,8 @@ import Testing
         }
     }
 
-    @Test func `the origin gets the host as in the key, whatever spelling the client chose`() throws {
+    @Test(.clientsInTheClear("the port is that of http"))
+    func `the origin gets the host as in the key, whatever spelling the client chose`() throws {
         try scenario { origin, proxy in
             origin.on("/x") {
                 [

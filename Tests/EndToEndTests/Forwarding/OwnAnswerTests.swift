@@ -49,7 +49,7 @@ import Testing
         }
     }
 
-    @Test func `every variable of a redirect has its value`() throws {
+    @Test(.clientsInTheClear("the scheme is http")) func `every variable of a redirect has its value`() throws {
         let target = "https://x.example/?s=${scheme}&h=${host}&p=${path}&q=${query}&c=${client}"
         try scenario(routes: "- {redirect: {to: '\(target)', status: 302}}") { _, proxy in
             let (relative, absolute) = (
@@ -195,7 +195,8 @@ import Testing
 @Suite(.scenario) struct RouteSchemeTests {
     private static let trusting = "clients: {trusted-proxies: [127.0.0.1]}"
 
-    @Test func `requests for http are redirected to https, and those for https are forwarded`() throws {
+    @Test(.clientsInTheClear("the scheme is told by a proxy in front"))
+    func `requests for http are redirected to https, and those for https are forwarded`() throws {
         let routes = """
             - {scheme: http, redirect: {to: "https://${host}${target}"}}
             - {upstream: origin}
@@ -210,7 +211,8 @@ import Testing
         }
     }
 
-    @Test func `a purge finds the route and the key of each scheme`() throws {
+    @Test(.clientsInTheClear("the scheme is told by a proxy in front"))
+    func `a purge finds the route and the key of each scheme`() throws {
         let routes = """
             - {scheme: https, path: /x, upstream: origin, key: {query: none}}
             - {scheme: http, path: /x, upstream: origin, key: {sort-query: true}}

@@ -7,7 +7,8 @@ import Testing
     }
 
     /// Whatever is told is told before the answer.
-    @Test func `an untrusted TLS proxy in front is logged once`() throws {
+    @Test(.clientsInTheClear("TLS ends in front of the program"))
+    func `an untrusted TLS proxy in front is logged once`() throws {
         try scenario(.workers(2)) { origin, proxy in
             origin.on("*") { request in
                 request["x-forwarded-proto"] == "https"
@@ -57,7 +58,8 @@ import Testing
         }
     }
 
-    @Test func `a field that is not removed, or equals the proxy's own, is not logged`() throws {
+    @Test(.clientsInTheClear("the scheme is http"))
+    func `a field that is not removed, or equals the proxy's own, is not logged`() throws {
         try scenario(
             .other(section: "clients", key: "trusted-proxies", value: "[127.0.0.1]"),
             .other(section: "route", key: "key", value: "{headers: [x-forwarded-prefix]}")

@@ -6,7 +6,8 @@ import Testing
         - {upstream: origin, rewrite-location: on}
         """
 
-    @Test func `a reference to the server becomes one to the host that was asked, in hits, misses and passes`() throws {
+    @Test(.clientsInTheClear("the references are URLs of http"))
+    func `a reference to the server becomes one to the host that was asked, in hits, misses and passes`() throws {
         try scenario(routes: Self.on) { origin, proxy in
             let url = origin.url
             origin.on("/x") { _ in
@@ -66,7 +67,8 @@ import Testing
         }
     }
 
-    @Test func `a 304 changes the stored reference in the same way`() throws {
+    @Test(.clientsInTheClear("the references are URLs of http"))
+    func `a 304 changes the stored reference in the same way`() throws {
         try scenario(routes: Self.on) { origin, proxy in
             origin.on("/x") { request in
                 let fields = [

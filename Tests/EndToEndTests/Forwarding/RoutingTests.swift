@@ -2,7 +2,8 @@ import Testing
 
 /// Which origin is asked, by host and path.
 @Suite(.scenario) struct RoutingTests {
-    @Test func `each request goes to the upstream of its route, and upstreams share no stored responses`() throws {
+    @Test(.clientsInTheClear("the port is that of http"))
+    func `each request goes to the upstream of its route, and upstreams share no stored responses`() throws {
         let origins = try ["shop", "images", "tenant"].map { name in
             let origin = try ScriptedOrigin()
             origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=60", body: name)] }

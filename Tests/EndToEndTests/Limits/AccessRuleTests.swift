@@ -141,7 +141,8 @@ import Testing
         "http://HOST//w",
     ]
 
-    @Test func `other spellings of a path are refused as the path itself, whatever is stored`() throws {
+    @Test(.clientsInTheClear("some are URLs of http"))
+    func `other spellings of a path are refused as the path itself, whatever is stored`() throws {
         try scenario(
             routes: """
                   - {path: /w, upstream: origin, deny: [127.0.0.0/8]}
@@ -212,7 +213,8 @@ import Testing
 @Suite(.scenario) struct ConnectionsPerClientTests {
     private static let limit = Setting.other(section: "clients", key: "max-connections-per-client", value: "3")
 
-    @Test func `a client with its most connections gets 429, until it closes one`() throws {
+    @Test(.clientsInTheClear("without a handshake there are no words"))
+    func `a client with its most connections gets 429, until it closes one`() throws {
         try scenario(Self.limit) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }
             let open = try (1...3).map { _ in try proxy.connect() }

@@ -3,7 +3,8 @@ import Testing
 
 /// Every bound answers at once with something a client understands.
 @Suite(.scenario) struct OverloadTests {
-    @Test func `over the connection limit, a client gets 503 with Retry-After`() throws {
+    @Test(.clientsInTheClear("without a handshake there are no words"))
+    func `over the connection limit, a client gets 503 with Retry-After`() throws {
         try scenario(.maxConnections(10)) { origin, proxy in
             let gate = Gate()
             origin.on("/x") { _ in [.gate(gate), .answer(200, "Cache-Control: max-age=60", body: "x")] }
@@ -19,7 +20,8 @@ import Testing
         }
     }
 
-    @Test func `a rejected client can read the whole response, whatever the client sends`() throws {
+    @Test(.clientsInTheClear("without a handshake there are no words"))
+    func `a rejected client can read the whole response, whatever the client sends`() throws {
         try scenario(.maxConnections(1), .workers(1)) { origin, proxy in
             let first = try proxy.connect()
             try first.send("GET /x HT")
@@ -65,7 +67,8 @@ import Testing
         }
     }
 
-    @Test func `over the connection limit, the connection that has been idle for longest is closed`() throws {
+    @Test(.clientsInTheClear("without a handshake there are no words"))
+    func `over the connection limit, the connection that has been idle for longest is closed`() throws {
         try scenario(.maxConnections(5), .workers(1)) { origin, proxy in
             origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
             var clients = try (0..<5).map { _ in try proxy.connect() }
@@ -90,7 +93,9 @@ import Testing
         }
     }
 
-    @Test(arguments: [true, false])
+    @Test(
+        .clientsInTheClear("they send while the program is stopped, which answers no handshake"),
+        arguments: [true, false])
     func `over the connection limit, no connection whose request has arrived is closed`(_ comesBefore: Bool) throws {
         try scenario(.maxConnections(5), .workers(1)) { origin, proxy in
             origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }

@@ -159,7 +159,7 @@ import Testing
                     switch Socket.read(client, into: &piece) {
                     case .bytes(let count): taken += count
                     case .notNow: return false
-                    case .ended: return true
+                    case .ended, .cut: return true
                     case .failed:
                         isReset = true
                         return true
@@ -202,7 +202,7 @@ import Testing
                 switch Socket.read(client, into: &piece) {
                 case .bytes(let count): taken += count
                 case .notNow: break
-                case .ended, .failed: throw Broken(what: "it is served", place: #function)
+                case .ended, .cut, .failed: throw Broken(what: "it is served", place: #function)
                 }
             }
             // One after another: that is twice the time set.

@@ -55,7 +55,8 @@ import Testing
         }
     }
 
-    @Test func `Django shares the pages that it permits but no forms, and does not redirect behind TLS`() throws {
+    @Test(.clientsInTheClear("TLS ends in front of the program"))
+    func `Django shares the pages that it permits but no forms, and does not redirect behind TLS`() throws {
         let (recipe, server) = (try Recipe("Django"), try Recipe("gunicorn"))
         let start = server.block("sh").replacing("app:app", with: "site_for_tests:application")
         try serve(

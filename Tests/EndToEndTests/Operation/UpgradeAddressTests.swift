@@ -241,7 +241,8 @@ import Testing
         }
     }
 
-    @Test func `clients in the queue of a listener without descriptors are served when the program ends`() throws {
+    @Test(.clientsInTheClear("they send before they are accepted"))
+    func `clients in the queue of a listener without descriptors are served when the program ends`() throws {
         try scenario(.workers(1)) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=600", body: "x")] }
             #expect(try proxy.get("/x").text == "x")

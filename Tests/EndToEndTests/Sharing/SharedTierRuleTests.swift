@@ -53,7 +53,8 @@ import Testing
         }
     }
 
-    @Test func `a stale response that only the tier has names the host that clients ask`() throws {
+    @Test(.clientsInTheClear("the reference is a URL of http"))
+    func `a stale response that only the tier has names the host that clients ask`() throws {
         try SharedMachines.run(.other(section: "route", key: "rewrite-location", value: "on")) { origin, machines, _ in
             let own = "Content-Location: \(origin.url)/y"
             origin.on("/x") { request in

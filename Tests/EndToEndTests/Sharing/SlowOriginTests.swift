@@ -58,7 +58,8 @@ import Testing
         }
     }
 
-    @Test func `a second wait lasts as long as the fetch, and its waiters share the failure`() throws {
+    @Test(.clientsInTheClear("150 handshakes take longer than the wait"))
+    func `a second wait lasts as long as the fetch, and its waiters share the failure`() throws {
         try scenario(
             .workers(2), .waitTimeout(.milliseconds(300)), .whenExceeded("pass"), .firstByteTimeout(.seconds(2))
         ) { origin, proxy in

@@ -84,6 +84,15 @@ struct AnswerReader: Sendable {
         answer.endedAt = now
     }
 
+    /// The peer has ended the connection. An end that TLS does not tell may be anybody's: no body ends by it.
+    mutating func finish(by outcome: Socket.Outcome, at now: Instant) {
+        switch outcome {
+        case .ended: finish(.cutOff, at: now)
+        case .cut: finish(framing?.phase == .untilClose ? .reset : .cutOff, at: now)
+        case .failed, .bytes, .notNow: finish(.reset, at: now)
+        }
+    }
+
     private mutating func accept(_ head: Head, at now: Instant) {
         if head.status / 100 == 1, head.status != 101 { return answer.interim.append(head) }
         answer.head = head

@@ -32,6 +32,12 @@ final class Conversation: Sendable {
 
     deinit { close() }
 
+    /// Speaks TLS from here on.
+    func secure(_ offer: TLSEnd.Offer = TLSEnd.Offer()) {
+        SecuredSockets.secure(descriptor, as: .client, offer)
+        SecuredSockets[descriptor]?.begin()
+    }
+
     var isEndedByPeer: Bool { state.withLock { $0.isEndedByPeer } }
     /// Whether it ended with an error instead of the end of the stream.
     var isReset: Bool { state.withLock { $0.isReset } }
@@ -49,6 +55,7 @@ final class Conversation: Sendable {
             switch Socket.write(descriptor, bytes, from: sent) {
             case .bytes(let count): sent += count
             case .failed(let code): throw System.Failure(call: "send", code: code)
+            case .cut: throw System.Failure(call: "send", code: ECONNRESET)
             case .notNow, .ended:
                 guard .now < deadline else { throw Late(what: "the peer takes our bytes", place: "Conversation") }
                 wait(for: POLLOUT, until: deadline)
@@ -156,10 +163,10 @@ final class Conversation: Sendable {
                 } else {
                     state.reader!.read(bytes[..<count], at: .now)
                 }
-            case .ended, .failed:
+            case .ended, .cut, .failed:
                 state.isEndedByPeer = true
                 state.isReset = outcome != .ended
-                state.reader?.finish(outcome == .ended ? .cutOff : .reset, at: .now)
+                state.reader?.finish(by: outcome, at: .now)
             case .notNow: break
             }
         }

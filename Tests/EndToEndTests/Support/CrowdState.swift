@@ -102,7 +102,7 @@ struct CrowdState {
         switch Socket.write(members[index].descriptor, request, from: members[index].sent) {
         case .bytes(let count): members[index].sent += count
         case .notNow: break
-        case .ended, .failed: return end(index, .reset)
+        case .ended, .cut, .failed: return end(index, .reset)
         }
         guard members[index].sent == request.count else {
             return table.set(members[index].slot, members[index].descriptor, .writing)
@@ -126,8 +126,9 @@ struct CrowdState {
             if members[index].reader.answer.ending != .pending { return end(index, .clean) }
             pause(index, now)
         case .notNow: break
-        case .ended: end(index, .cutOff)
-        case .failed: end(index, .reset)
+        case .ended, .cut, .failed:
+            members[index].reader.finish(by: outcome, at: now)
+            end(index, .cutOff)
         }
     }
 
@@ -141,7 +142,7 @@ struct CrowdState {
     private mutating func dropIfEnded(_ index: Int, _ scratch: inout [UInt8]) {
         switch Socket.read(members[index].descriptor, into: &scratch) {
         case .bytes, .notNow: break
-        case .ended, .failed: drop(index)
+        case .ended, .cut, .failed: drop(index)
         }
     }
 

@@ -140,7 +140,7 @@ final class EngineRelay: Sendable {
                         state.links[key]?.queued[1 - side].append((due, Array(scratch[..<count])))
                     }
                 case .notNow: break reading
-                case .ended, .failed: Self.close(key, &state)
+                case .ended, .cut, .failed: Self.close(key, &state)
                 }
             }
         }
@@ -154,7 +154,7 @@ final class EngineRelay: Sendable {
                 case .bytes(next.bytes.count): state.links[key]?.queued[side].removeFirst()
                 case .bytes(let count): state.links[key]?.queued[side][0].bytes.removeFirst(count)
                 case .notNow: isBlocked = true
-                case .ended, .failed: Self.close(key, &state)
+                case .ended, .cut, .failed: Self.close(key, &state)
                 }
             }
             guard let link = state.links[key] else { return }

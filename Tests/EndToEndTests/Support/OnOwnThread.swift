@@ -15,7 +15,9 @@ struct OnOwnThread: TestTrait, SuiteTrait, TestScoping {
         await turnstile.enter(weight)
         let outcome: Result<Void, any Error>
         do {
-            try await withTaskExecutorPreference(ThreadPerJob.shared) { try await function() }
+            try await Transport.$current.withValue(Transport(of: test)) {
+                try await withTaskExecutorPreference(ThreadPerJob.shared) { try await function() }
+            }
             outcome = .success(())
         } catch {
             outcome = .failure(error)

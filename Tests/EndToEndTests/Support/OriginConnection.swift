@@ -59,7 +59,7 @@ struct OriginConnection {
         switch Socket.read(descriptor, into: &scratch) {
         case .bytes(let count): input += scratch[..<count]
         case .notNow: break
-        case .ended, .failed: lose(&received)
+        case .ended, .cut, .failed: lose(&received)
         }
     }
 
@@ -69,7 +69,7 @@ struct OriginConnection {
         case .bytes(let count):
             written += count
             if request >= 0 { received[request].sent += count }
-        case .failed: lose(&received)
+        case .cut, .failed: lose(&received)
         case .notNow, .ended: break
         }
         if isFlushed {

@@ -12,13 +12,15 @@ extension ScriptedOrigin {
         /// How often the thread has come back from waiting.
         var round = 0
         private var listener: Int32?
+        private let isSecured: Bool
         /// Has the port while the origin is down.
         private var reserved: Int32?
         private var listenerSlot: Int
         private var waiting: Set<Int> = []
 
-        init(listener: Int32) {
+        init(listener: Int32, isSecured: Bool) {
             self.listener = listener
+            self.isSecured = isSecured
             listenerSlot = table.add(listener, .reading)
         }
 
@@ -55,7 +57,7 @@ extension ScriptedOrigin {
         }
 
         private mutating func accept() {
-            while let listener, let descriptor = Socket.accept(listener) {
+            while let listener, let descriptor = Socket.accept(listener, isSecured: isSecured) {
                 let slot = table.add(descriptor, .reading)
                 connections[slot] = OriginConnection(descriptor: descriptor, serial: accepted)
                 accepted += 1

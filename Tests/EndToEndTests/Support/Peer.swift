@@ -8,6 +8,7 @@ struct Address: Peer {
 }
 
 extension Peer {
+    var scheme: String { if case .tls = endpoint { "https" } else { "http" } }
     var host: String { "127.0.0.1:\(endpoint.port)" }
 
     func connect() throws -> Conversation { try Conversation(with: endpoint) }

@@ -77,13 +77,27 @@ final class Program: Peer, Sendable {
         try System.write(file.replacing("@", with: folder), to: "\(folder)/coalesced.yaml")
         var words = ["serve", "--config", "\(folder)/coalesced.yaml"]
         // A flag says nothing of the PROXY protocol.
-        if !arguments.contains("--listen"), !file.contains("proxy-protocol") { words += ["--listen", "127.0.0.1:0"] }
+        let transport = Transport.current
+        let isFileSecured = file.contains("https://127.0.0.1:0")
+        let choosesListener =
+            !arguments.contains("--listen") && !file.contains("proxy-protocol") && !isFileSecured
+        if choosesListener, transport.isSecureToClients {
+            words += try ["--listen", "https://127.0.0.1:0"] + TestIdentity.flags(in: folder)
+        } else if choosesListener {
+            words += ["--listen", "127.0.0.1:0"]
+        }
+        var variables = variables
+        if transport.isSecureToOrigins {
+            try System.write(TestIdentity.authorityText, to: "\(folder)/authorities.pem")
+            variables.append("SSL_CERT_FILE=\(folder)/authorities.pem")
+        }
         if !arguments.contains("--admin") { words += ["--admin", "unix:\(folder)/admin.sock"] }
         if isLinked { try System.link("\(folder)/coalesced", to: path()) }
         let program = try Program(
             folder: folder, in: network, at: isLinked ? "\(folder)/coalesced" : nil, words + arguments,
             variables: variables)
-        try program.waitUntilListening(listeners)
+        let isSecured = isFileSecured || (words + arguments).contains { $0.hasPrefix("https://127.0.0.1:") }
+        try program.waitUntilListening(listeners, isSecured: isSecured)
         return program
     }
 
@@ -111,13 +125,14 @@ final class Program: Peer, Sendable {
     }
 
     /// Waits for so many TCP listeners.
-    func waitUntilListening(_ count: Int) throws {
+    /// - Parameter isSecured: whether clients of the first one speak TLS.
+    func waitUntilListening(_ count: Int, isSecured: Bool = false) throws {
         try eventually("\(count) listeners; \(diagnostics)") {
             if let exit = exit() { throw Ended(exit: exit, diagnostics: diagnostics) }
             return ports.count >= count
         }
         let port = ports[0]
-        state.withLock { $0.endpoint = .tcp(port) }
+        state.withLock { $0.endpoint = isSecured ? .tls(port) : .tcp(port) }
     }
 
     struct Ended: Error, CustomStringConvertible {

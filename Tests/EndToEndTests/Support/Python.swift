@@ -35,6 +35,8 @@ final class Python {
             .map(String.init)
     }
 
+    func terminate() { if exit == nil { Spawn.signal(child, SIGTERM) } }
+
     var errors: String { System.contents(of: "\(folder)/stderr") }
 
     var exit: Spawn.Exit? {

@@ -71,7 +71,7 @@ final class RedisEngine: Sendable {
             switch Socket.read(descriptor, into: &scratch) {
             case .bytes(let count): came += scratch[..<count]
             case .notNow: break
-            case .ended, .failed: throw Silent()
+            case .ended, .cut, .failed: throw Silent()
             }
         }
     }

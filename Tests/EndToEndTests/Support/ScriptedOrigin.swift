@@ -16,6 +16,7 @@ final class ScriptedOrigin: Peer, Sendable {
     var url: String {
         switch endpoint {
         case .tcp(let port): "http://127.0.0.1:\(port)"
+        case .tls(let port): "https://127.0.0.1:\(port)"
         case .unix(let path): "unix:\(path)"
         }
     }
@@ -24,7 +25,7 @@ final class ScriptedOrigin: Peer, Sendable {
     ///   one only.
     convenience init(port: UInt16 = 0, last: UInt8 = 1) throws {
         let (listener, port) = try Socket.listen(port: port, last: last)
-        self.init(listener, at: .tcp(port))
+        self.init(listener, at: Transport.current.isSecureToOrigins ? .tls(port) : .tcp(port))
     }
 
     /// An origin at a Unix socket, in place of what is at its path; that stays when it goes down.
@@ -34,7 +35,8 @@ final class ScriptedOrigin: Peer, Sendable {
     }
 
     private init(_ listener: Int32, at endpoint: Endpoint) {
-        let initial = State(listener: listener)
+        let isSecured = if case .tls = endpoint { true } else { false }
+        let initial = State(listener: listener, isSecured: isSecured)
         self.endpoint = endpoint
         waker = initial.table.waker
         state = Mutex(initial)
@@ -60,7 +62,7 @@ final class ScriptedOrigin: Peer, Sendable {
     func goDown() {
         state.withLock { $0.goDown() }
         settle()
-        if case .tcp(let port) = endpoint { state.withLock { $0.reserve(port) } }
+        if port != 0 { state.withLock { $0.reserve(port) } }
     }
 
     /// Ends every connection on which no request is under way.

@@ -99,7 +99,8 @@ enum Setting: Sendable {
             entries.filter { $0.section == section }.map { "\(indent)\($0.key): \($0.value)" }
         }
         var text = lines("", "")
-        for section in ["clients", "coalescing", "storage", "purge", "caching", "forwarding", "admin", "shared"] {
+        for section in ["clients", "coalescing", "storage", "purge", "caching", "forwarding", "tls", "admin", "shared"]
+        {
             var inner = lines(section, "  ")
             // A busy machine, or a sanitizer, must not make the program overtake what a scenario holds back.
             if section == "coalescing", !inner.contains(where: { $0.hasPrefix("  overtake-after:") }) {

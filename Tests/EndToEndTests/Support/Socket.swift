@@ -4,22 +4,27 @@ import Synchronization
 /// Where something listens.
 enum Endpoint: Sendable, Hashable {
     case tcp(UInt16)
+    /// TLS behind TCP.
+    case tls(UInt16)
     case unix(String)
 
     var port: UInt16 {
         switch self {
-        case .tcp(let port): port
+        case .tcp(let port), .tls(let port): port
         case .unix: 0
         }
     }
 }
 
-/// Non-blocking stream sockets; every call says in a value what happened.
+/// Non-blocking stream sockets; every call says in a value what happened. Connections to a TLS endpoint, and those
+/// accepted from a listener that is secured, speak TLS below these calls (`SecuredSocket`).
 enum Socket {
     enum Outcome: Equatable {
         case bytes(Int)
         case notNow
         case ended
+        /// The connection ended, and the peer has not said so in TLS.
+        case cut
         case failed(Int32)
     }
 
@@ -80,7 +85,8 @@ enum Socket {
     }
 
     /// The next connection, or nil when none is waiting.
-    static func accept(_ listener: Int32) -> Int32? {
+    /// - Parameter isSecured: whether the other side speaks TLS.
+    static func accept(_ listener: Int32, isSecured: Bool = false) -> Int32? {
         let descriptor = Spawn.betweenStarts {
             let descriptor = Glibc.accept(listener, nil, nil)
             _ = fcntl(descriptor, F_SETFD, FD_CLOEXEC)
@@ -89,6 +95,7 @@ enum Socket {
         guard descriptor >= 0 else { return nil }
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
         setNoDelay(descriptor)
+        if isSecured { SecuredSockets.secure(descriptor, as: .server) }
         return descriptor
     }
 
@@ -102,7 +109,7 @@ enum Socket {
         let descriptor: Int32
         let code: Int32
         switch endpoint {
-        case .tcp(let port):
+        case .tcp(let port), .tls(let port):
             descriptor = socket(AF_INET, kind, 0)
             guard descriptor >= 0 else { throw System.Failure(call: "socket", code: errno) }
             if let receiveBuffer { set(descriptor, SO_RCVBUF, receiveBuffer) }
@@ -131,25 +138,38 @@ enum Socket {
             close(descriptor)
             throw failure
         }
+        if case .tls = endpoint { SecuredSockets.secure(descriptor, as: .client) }
         return descriptor
     }
 
-    /// Why connecting failed, or nil.
+    /// Why connecting failed, or nil: then it is connected.
     static func failure(of descriptor: Int32) -> Int32? {
         var code: Int32 = 0
         var length = socklen_t(MemoryLayout<Int32>.size)
         _ = unsafe getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &length)
-        return code == 0 ? nil : code
+        guard code == 0 else { return code }
+        SecuredSockets[descriptor]?.begin()
+        return nil
     }
 
     static func read(_ descriptor: Int32, into buffer: inout [UInt8], atMost limit: Int = .max) -> Outcome {
+        if let secured = SecuredSockets[descriptor] { return secured.read(into: &buffer, atMost: limit) }
+        return readPlain(descriptor, into: &buffer, atMost: limit)
+    }
+
+    static func write(_ descriptor: Int32, _ bytes: [UInt8], from start: Int) -> Outcome {
+        if let secured = SecuredSockets[descriptor] { return secured.write(bytes[start...]) }
+        return writePlain(descriptor, bytes, from: start)
+    }
+
+    static func readPlain(_ descriptor: Int32, into buffer: inout [UInt8], atMost limit: Int) -> Outcome {
         let count = unsafe Glibc.read(descriptor, &buffer, min(limit, buffer.count))
         if count > 0 { return .bytes(count) }
         if count == 0 { return .ended }
         return errno == EAGAIN || errno == EINTR ? .notNow : .failed(errno)
     }
 
-    static func write(_ descriptor: Int32, _ bytes: [UInt8], from start: Int) -> Outcome {
+    static func writePlain(_ descriptor: Int32, _ bytes: [UInt8], from start: Int) -> Outcome {
         let count = unsafe bytes.withUnsafeBytes { all in
             let rest = unsafe UnsafeRawBufferPointer(rebasing: all[start...])
             return unsafe send(descriptor, rest.baseAddress, rest.count, Int32(MSG_NOSIGNAL))
@@ -158,20 +178,46 @@ enum Socket {
         return errno == EAGAIN || errno == EINTR ? .notNow : .failed(errno)
     }
 
-    static func close(_ descriptor: Int32) { Spawn.betweenStarts { _ = Glibc.close(descriptor) } }
-    static func finishSending(_ descriptor: Int32) { _ = shutdown(descriptor, Int32(SHUT_WR)) }
+    static func close(_ descriptor: Int32) {
+        SecuredSockets.remove(descriptor)?.sayEnd()
+        Spawn.betweenStarts { _ = Glibc.close(descriptor) }
+    }
+
+    static func finishSending(_ descriptor: Int32) {
+        SecuredSockets[descriptor]?.sayEnd()
+        _ = shutdown(descriptor, Int32(SHUT_WR))
+    }
 
     /// Closes with a reset instead of an orderly end.
     static func reset(_ descriptor: Int32) {
+        _ = SecuredSockets.remove(descriptor)
         var option = linger(l_onoff: 1, l_linger: 0)
         _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
-        close(descriptor)
+        Spawn.betweenStarts { _ = Glibc.close(descriptor) }
     }
 
-    /// Waits until one of `entries` has something to tell; a negative descriptor is passed over.
+    /// Waits until one of `entries` has something to tell; a negative descriptor is passed over. What is secured may tell
+    /// that it is ready when it is not, in the middle of a handshake: then a read or write gives `.notNow`.
     static func poll(_ entries: inout [pollfd], within timeout: Duration?) {
         let milliseconds = timeout.map { Int32(clamping: Int64($0.inMilliseconds.rounded(.up))) } ?? -1
-        _ = unsafe Glibc.poll(&entries, nfds_t(entries.count), max(milliseconds, -1))
+        guard !SecuredSockets.isEmpty else {
+            _ = unsafe Glibc.poll(&entries, nfds_t(entries.count), max(milliseconds, -1))
+            return
+        }
+        let secured = SecuredSockets[entries.map(\.fd)]
+        let wanted = entries.map(\.events)
+        var ready: [Int] = []
+        for index in entries.indices {
+            guard let interest = secured[index]?.interest(for: wanted[index]) else { continue }
+            entries[index].events = interest.events
+            if interest.isReady { ready.append(index) }
+        }
+        _ = unsafe Glibc.poll(&entries, nfds_t(entries.count), ready.isEmpty ? max(milliseconds, -1) : 0)
+        for index in entries.indices where entries[index].events != wanted[index] {
+            entries[index].events = wanted[index]
+            if entries[index].revents != 0 { entries[index].revents = wanted[index] }
+        }
+        for index in ready { entries[index].revents |= Int16(POLLIN) }
     }
 
     /// A pipe that never blocks: `Waker` writes to it to interrupt a `poll`.

@@ -86,10 +86,13 @@ enum System {
         }
     }
 
-    static func write(_ text: String, to path: String) throws { try write(Array(text.utf8), to: path) }
+    /// - Parameter permissions: of a new file.
+    static func write(_ text: String, to path: String, permissions: mode_t = 0o644) throws {
+        try write(Array(text.utf8), to: path, permissions: permissions)
+    }
 
-    static func write(_ bytes: [UInt8], to path: String) throws {
-        let file = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, 0o644)
+    static func write(_ bytes: [UInt8], to path: String, permissions: mode_t = 0o644) throws {
+        let file = unsafe open(path, O_WRONLY | O_CREAT | O_TRUNC | O_CLOEXEC, permissions)
         guard file >= 0 else { throw Failure(call: "open \(path)", code: errno) }
         defer { _ = Glibc.close(file) }
         guard unsafe Glibc.write(file, bytes, bytes.count) == bytes.count else {
@@ -169,11 +172,14 @@ enum System {
         _ = unsafe rmdir(path)
     }
 
+    static func makeFolder(_ path: String) { _ = unsafe mkdir(path, 0o755) }
+
     /// Makes a symbolic link.
     static func link(_ path: String, to target: String) throws {
         guard unsafe symlink(target, path) == 0 else { throw Failure(call: "symlink \(path)", code: errno) }
     }
 
+    static func makeFIFO(_ path: String) { _ = unsafe mkfifo(path, 0o600) }
     static func makeExecutable(_ path: String) { _ = unsafe chmod(path, 0o755) }
     static func remove(_ path: String) { _ = unsafe unlink(path) }
     static func rename(_ old: String, to new: String) { _ = unsafe Glibc.rename(old, new) }
