@@ -74,6 +74,8 @@ import Testing
             return true
         }
         if sources.tests.contains("section: \"\(section)\", key: \"\(key.name)\"") { return true }
+        // As `SecureSite.run` takes them.
+        if section == "tls", sources.tests.contains("\"\(key.name)\": ") { return true }
         guard isUnique else {
             return ["origin", "images"].contains { sources.tests.contains("upstream: \($0), \(key.name):") }
         }

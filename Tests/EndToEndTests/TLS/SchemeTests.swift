@@ -71,8 +71,8 @@ import Testing
             tls: {certificates: [{certificate: \(folder)/site.pem, key: \(folder)/site.key}]}
             upstreams: [{name: origin, servers: ["\(origin.url)"]}]
             routes:
-              - {path: /scheme, redirect: "${scheme}://other.test${target}"}
-              - {scheme: http, redirect: "https://${host}${target}"}
+              - {path: /scheme, redirect: {to: "${scheme}://other.test${target}"}}
+              - {scheme: http, redirect: {to: "https://${host}${target}"}}
               - {upstream: origin}
 
             """
@@ -80,7 +80,7 @@ import Testing
         defer { proxy.stop() }
         let plain = Address(endpoint: .tcp(port))
         let redirect = try plain.get("/x?a=1", "Host: a.test")
-        #expect([301, 302, 307, 308].contains(redirect.status))
+        #expect(redirect.status == 308)
         #expect(redirect["location"] == "https://a.test/x?a=1")
         #expect(try proxy.get("/x?a=1", "Host: a.test").text == "hello")
         #expect(try proxy.get("/scheme", "Host: a.test")["location"] == "https://other.test/scheme")
