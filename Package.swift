@@ -73,7 +73,7 @@ let package = Package(
         .target(name: "Telemetry", dependencies: ["Bytes", "HTTPSemantics"], swiftSettings: strict),
         .target(name: "Storage", dependencies: ["Bytes", "HTTPSemantics"], swiftSettings: strict),
         .target(name: "SharedTier", dependencies: ["Bytes", "HTTPSemantics"], swiftSettings: strict),
-        .target(name: "Redis", dependencies: ["Bytes", "Libevent"], swiftSettings: strict),
+        .target(name: "Redis", dependencies: ["Bytes", "Libevent", "TLS"], swiftSettings: strict),
         .target(
             name: "Upstream",
             dependencies: ["Bytes", "Coalescing", "HTTPSemantics", "Libevent", "TLS", "Telemetry"],
@@ -176,7 +176,9 @@ let package = Package(
             name: "TelemetryTests", dependencies: ["Telemetry", "Bytes", "HTTPSemantics"], swiftSettings: strict),
         .testTarget(
             name: "RedisTests",
-            dependencies: ["Redis", "Bytes", "Libevent", "LoopTesting", "NameServing", "Repeatable"],
+            dependencies: [
+                "Redis", "Bytes", "CertificateMaking", "Libevent", "LoopTesting", "NameServing", "Repeatable", "TLS",
+            ],
             swiftSettings: strict),
         .testTarget(
             name: "ConfigurationTests",
@@ -211,8 +213,8 @@ let package = Package(
         .testTarget(
             name: "AdminTests",
             dependencies: [
-                "Admin", "Bytes", "HTTPSemantics", "Libevent", "LoopTesting", "Proxy", "Routing", "Storage", "TLS",
-                "Telemetry", "Upstream",
+                "Admin", "Bytes", "CertificateMaking", "HTTPSemantics", "Libevent", "LoopTesting", "Proxy", "Routing",
+                "Storage", "TLS", "Telemetry", "Upstream",
                 theirs("Logging", of: "swift-log"),
             ],
             swiftSettings: strict

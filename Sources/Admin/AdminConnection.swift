@@ -1,10 +1,12 @@
 import Bytes
 import HTTPSemantics
 import Libevent
+import TLS
 
 /// One request to the admin listener and the response to it.
 ///
 /// ```
+/// shaking ─handshake done, or a request in the clear, which is refused→ readingHead
 /// readingHead ─head complete→ readingContent ─end→ waiting ─page→ sending ─all out→ closed
 ///      └─bad syntax────────────────┴─bad syntax, too large, 100 refused→ sendingEarly
 /// sendingEarly ─all out→ lingering ─peer closes→ closed
@@ -15,6 +17,8 @@ final class AdminConnection: Socket {
     private static let limits = HeadLimits(maxHeadBytes: 16 << 10, maxFieldLines: 64, maxTargetLength: 8 << 10)
 
     private enum State {
+        /// With TLS alone; `nil`: nothing has arrived.
+        case shaking(TLSStream?)
         case readingHead
         case readingContent(Request)
         case waiting, sending
@@ -36,7 +40,9 @@ final class AdminConnection: Socket {
 
     private let pages: AdminPages
     private unowned let server: AdminServer
-    private var state = State.readingHead
+    private var state: State
+    /// Whether the client speaks in the clear to a listener with TLS.
+    private var lacksTLS = false
     private let input = ByteBuffer(capacity: 2048)
     private let output = ByteBuffer(capacity: 4096)
     private var parser = RequestHeadParser(limits: AdminConnection.limits)
@@ -49,6 +55,7 @@ final class AdminConnection: Socket {
     ) {
         self.pages = pages
         self.server = server
+        state = server.isSecure ? .shaking(nil) : .readingHead
         super.init(adopting: descriptor, on: loop)
         due(within: AdminServer.requestTimeout)
         startReading()
@@ -63,7 +70,7 @@ final class AdminConnection: Socket {
     /// Whether the request has not arrived whole, even if it has been answered already.
     var awaitsRequest: Bool {
         switch state {
-        case .readingHead, .readingContent, .sendingEarly, .lingering: true
+        case .shaking, .readingHead, .readingContent, .sendingEarly, .lingering: true
         case .waiting, .sending, .closed: false
         }
     }
@@ -84,7 +91,36 @@ final class AdminConnection: Socket {
         return nil
     }
 
+    /// Goes on with the handshake, as far as the client's bytes lead.
+    private func shake(_ begun: TLSStream?) {
+        var stream = begun
+        if stream == nil {
+            switch firstByte {
+            case .nothing: return
+            case .ended: return end()
+            // Methods are in capitals; a record of a handshake begins with 22.
+            case .byte(UInt8(ascii: "A")...UInt8(ascii: "Z")):
+                lacksTLS = true
+                state = .readingHead
+                return
+            case .byte:
+                stream = server.secure(self)
+                state = .shaking(stream)
+            }
+        }
+        guard let stream else { return end() }
+        do throws(TLSFailure) {
+            guard try goOn(with: stream) else { return }
+            state = .readingHead
+            // OpenSSL may hold the request already, of which the loop does not tell.
+            readable()
+        } catch {
+            end()
+        }
+    }
+
     override func readable() {
+        if case .shaking(let stream) = state { return shake(stream) }
         let input = input
         switch read(into: input) {
         case .bytes: received(input)
@@ -102,7 +138,7 @@ final class AdminConnection: Socket {
                 answer(AdminPage(status: error.status, text: "\(error.explanation)\n"))
             }
         // The connection reads no bytes while its request waits and is answered; the rest of the request is dropped.
-        case .waiting, .sending, .sendingEarly, .lingering, .closed: input.removeAll()
+        case .shaking, .waiting, .sending, .sendingEarly, .lingering, .closed: input.removeAll()
         }
     }
 
@@ -113,7 +149,8 @@ final class AdminConnection: Socket {
             state = .readingContent(
                 Request(
                     path: String(input.span.extracting(target.path.range)),
-                    refusal: server.refusal(of: parser.head, parser.view(in: input.span)),
+                    refusal: lacksTLS
+                        ? Self.needsTLS : server.refusal(of: parser.head, parser.view(in: input.span)),
                     decoder: BodyDecoder(parser.head.framing)))
             input.consume(length)
             askForContent()
@@ -130,6 +167,10 @@ final class AdminConnection: Socket {
                 guard content.count <= AdminSettings.maxContent else { return answer(Self.tooLarge) }
             }
         }
+    }
+
+    private static var needsTLS: AdminPage {
+        AdminPage(status: .badRequest, text: "This admin listener speaks TLS: ask it with https://.\n")
     }
 
     private static var tooLarge: AdminPage {
@@ -173,7 +214,7 @@ final class AdminConnection: Socket {
         switch state {
         case .readingHead, .readingContent: state = .sendingEarly
         case .waiting: state = .sending
-        case .sending, .sendingEarly, .lingering, .closed: return
+        case .shaking, .sending, .sendingEarly, .lingering, .closed: return
         }
         stopReading()
         due(within: AdminServer.requestTimeout)
@@ -200,6 +241,7 @@ final class AdminConnection: Socket {
     }
 
     override func writable() {
+        if case .shaking(let stream) = state { return shake(stream) }
         switch flush(output) {
         case .blocked: break
         case .done:
@@ -207,7 +249,7 @@ final class AdminConnection: Socket {
             case .sending: end()
             case .sendingEarly: linger()
             // Only a 100 (Continue) was sent.
-            case .readingHead, .readingContent, .waiting, .lingering, .closed: break
+            case .shaking, .readingHead, .readingContent, .waiting, .lingering, .closed: break
             }
         case .failed: end()
         }

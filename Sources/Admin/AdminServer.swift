@@ -2,7 +2,8 @@ import Bytes
 package import Libevent
 package import Proxy
 import HTTPSemantics
-import Routing
+package import Routing
+import TLS
 
 /// The admin listener: health, metrics, status and purges, on the control loop and away from the clients.
 ///
@@ -30,6 +31,10 @@ package final class AdminServer {
     private var lastLimitReport: Int64?
     private var hosts: [HostPattern] = []
     private var token: AdminToken?
+    /// Whether clients speak TLS.
+    package let isSecure: Bool
+    /// What they are shown in handshakes from now on; `nil` in the clear, or if the certificates are damaged.
+    private var tls: (settings: TLSSettings, server: TLSServer)?
     /// One listener, unless this program has taken over the sockets of several loops.
     private var listeners: [Listener] = []
     /// The listeners of `acceptRest`, until their sockets are closed.
@@ -44,6 +49,7 @@ package final class AdminServer {
 
     /// Opens `address`, on `loop`, which is the server's control loop. Accepts nothing before `resume`.
     /// - Parameters:
+    ///   - tls: the certificates, if clients speak TLS.
     ///   - inherited: sockets that listen already, of which that at `address` is taken.
     ///   - version: the program's version, for the pages.
     ///   - onRefusal: called with the reason, the first time that a request is refused because of its source.
@@ -51,13 +57,14 @@ package final class AdminServer {
     ///     minute.
     /// - Throws: if the listener cannot listen at `address`.
     package init(
-        at address: SocketAddress, _ settings: AdminSettings, from inherited: InheritedSockets,
+        at address: SocketAddress, _ settings: AdminSettings, _ tls: TLSSettings, from inherited: InheritedSockets,
         of server: ProxyServer, version: String, on loop: EventLoop,
         onRefusal: @escaping (String) -> Void, onConnectionLimit: @escaping () -> Void
     ) throws(ListenError) {
         self.loop = loop
         self.onRefusal = onRefusal
         self.onConnectionLimit = onConnectionLimit
+        isSecure = settings.isSecure
         pages = AdminPages(server, settings, version: version, on: loop)
         var listening = Listener.Settings()
         listening.pathMode = settings.socketMode
@@ -67,7 +74,7 @@ package final class AdminServer {
         sockets = targets.flatMap(\.sockets)
         self.address = targets.first?.address ?? address
         listeners = sockets.map(listener(of:))
-        apply(settings)
+        apply(settings, tls)
     }
 
     private func listener(of socket: ListeningSocket) -> Listener {
@@ -126,15 +133,29 @@ package final class AdminServer {
 
     func ended(_ connection: AdminConnection) { connections.removeAll { $0 === connection } }
 
-    /// Applies settings that were read again, as far as they may change: the names and the token.
-    package func apply(_ settings: AdminSettings) {
+    /// Applies settings that were read again, as far as they may change: the names, the token, and the certificates of
+    /// handshakes from now on.
+    package func apply(_ settings: AdminSettings, _ tls: TLSSettings) {
         hosts = settings.hosts
         token = settings.tokenFile.map { AdminToken($0.content) }
+        guard isSecure, self.tls?.settings != tls else { return }
+        var made = TLSServerSettings()
+        made.identities = tls.identities
+        made.minimumVersion = tls.minimumVersion
+        // Certificates that are damaged are mistakes of the settings, which are not applied then.
+        if let server = try? TLSServer(made) { self.tls = (tls, server) }
+    }
+
+    /// The TLS of a connection whose first bytes have arrived; `nil` if there can be none.
+    func secure(_ connection: AdminConnection) -> TLSStream? {
+        guard let stream = tls?.server.accept(onDescriptor: connection.descriptorNumber, .off) else { return nil }
+        connection.secure(with: stream)
+        return stream
     }
 
     /// The answer to a request that is refused; `nil` if it is allowed.
     func refusal(of head: RequestHead, _ fields: FieldView) -> AdminPage? {
-        RequestSource.refusal(head, fields, at: address, hosts: hosts, token: token)
+        RequestSource.refusal(head, fields, at: address, isSecure: isSecure, hosts: hosts, token: token)
     }
 
     func refused(_ page: AdminPage) {

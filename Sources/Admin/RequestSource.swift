@@ -10,9 +10,11 @@ enum RequestSource {
     /// The answer to a request that is refused; `nil` if it is allowed.
     /// - Parameters:
     ///   - address: the address at which the connection was accepted.
+    ///   - isSecure: whether the client speaks TLS.
     ///   - token: `nil`: the listener asks for none.
     static func refusal(
-        _ head: RequestHead, _ fields: FieldView, at address: SocketAddress, hosts: [HostPattern], token: AdminToken?
+        _ head: RequestHead, _ fields: FieldView, at address: SocketAddress, isSecure: Bool, hosts: [HostPattern],
+        token: AdminToken?
     ) -> AdminPage? {
         let authority = fields.bytes.extracting(head.authority.range)
         let host = String(authority.extracting(first: head.host.map { Int($0.host.upper) } ?? 0))
@@ -47,7 +49,9 @@ enum RequestSource {
             guard ["same-origin", "none"].contains(site) else { return refused }
         }
         if let line = fields.firstIndex(of: .origin) {
-            guard isKnown, String(fields.value(at: line)).lowercased() == "http://\(String(authority).lowercased())"
+            let scheme = isSecure ? "https" : "http"
+            guard isKnown,
+                String(fields.value(at: line)).lowercased() == "\(scheme)://\(String(authority).lowercased())"
             else { return refused }
         }
         return nil

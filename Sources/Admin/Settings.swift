@@ -15,6 +15,8 @@ package struct AdminSettings: Sendable, Equatable {
     /// `nil`: no admin listener. The default is for this machine only: every client that reaches the listener may
     /// purge, if `allowsPurging`.
     package var address: SocketAddress? = .ipv4(.loopback, port: 8081)
+    /// Whether clients speak TLS, with the certificates of the listeners for clients; never at a Unix socket.
+    package var isSecure = false
     /// Permissions of a Unix socket: its owner and group.
     package var socketMode: UInt32 = 0o660
     /// Names, besides addresses and `localhost`, under which requests ask for the listener, in lower case. If there are

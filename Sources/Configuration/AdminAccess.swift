@@ -1,14 +1,19 @@
-import Bytes
+import TLS
+package import Bytes
 package import Admin
 package import Libevent
 import Routing
 import YAML
 
-/// The address and the token of the admin listener, for a command that asks the running proxy. Other keys of the file
+/// The address, the token and the certificates of the admin listener, for a command that asks the running proxy. Other keys of the file
 /// may have mistakes.
 package struct AdminAccess: Sendable, Equatable {
     /// `nil`: there is no admin listener.
     package var address: SocketAddress?
+    /// Whether it speaks TLS there.
+    package var isSecure: Bool
+    /// The certificates that it may show, with their chains, as far as this user can read them.
+    package var certificates: [NamedFile]
     /// `nil`: none is asked for, or there is a `tokenMistake`.
     package var token: AdminToken?
     /// The file with the token; `nil`: none is named.
@@ -16,21 +21,24 @@ package struct AdminAccess: Sendable, Equatable {
     /// Why there is no token although a file is named, or may be meant.
     package var tokenMistake: Mistake?
 
-    /// The address and the token in these settings.
-    package init(_ settings: AdminSettings, tokenMistake: Mistake? = nil) {
-        address = settings.address
-        token = tokenMistake == nil ? settings.tokenFile.map { AdminToken($0.content) } : nil
-        tokenPath = settings.tokenFile?.path
+    /// What these settings say, whose files have been read.
+    package init(_ settings: Settings, tokenMistake: Mistake? = nil) {
+        let admin = settings.admin
+        address = admin.address
+        isSecure = admin.isSecure
+        certificates = settings.proxy.tls.identities.map(\.certificate).filter { !$0.content.isEmpty }
+        token = tokenMistake == nil ? admin.tokenFile.map { AdminToken($0.content) } : nil
+        tokenPath = admin.tokenFile?.path
         self.tokenMistake = tokenMistake
     }
 }
 
 extension Configuration {
-    /// Reads the two keys of the admin listener that commands need.
+    /// Reads the keys that commands need to ask the admin listener.
     /// - Parameters:
     ///   - text: `nil`: there is no file.
     ///   - path: the file's name, for the mistakes.
-    ///   - files: reads the file with the token.
+    ///   - files: reads the files with the token and the certificates.
     /// - Returns: the access, or the mistakes for which the address is not known.
     package static func adminAccess(
         text: String?, path: String, variables: Variables, overriddenBy flags: Overrides = Overrides(), files: Files
@@ -61,6 +69,14 @@ extension Configuration {
                 (ofAddress, ofToken) = (read("address"), read("token-file"))
                 tokenPlace = group["token-file"]?.position
             }
+            if let node = document.root?["tls"]?["certificates"],
+                let key = KeyTable.all.first(where: { $0.name == "tls" })?.children.first(where: {
+                    $0.name == "certificates"
+                })
+            {
+                var ignored = Reader(document)
+                key.read(node, &settings, &ignored)
+            }
         }
         let (wrong, _) = variables.apply(to: &settings)
         settings = settings.overridden(by: flags)
@@ -73,7 +89,11 @@ extension Configuration {
             ?? settings.readToken(files).map {
                 Mistake(path: name ?? path, position: name == nil ? tokenPlace : nil, message: $0)
             }
-        return .success(AdminAccess(settings.admin, tokenMistake: mistake))
+        for index in settings.proxy.tls.identities.indices {
+            // A certificate that this user may not read is just not compared.
+            _ = files.read(&settings.proxy.tls.identities[index].certificate, called: "certificate")
+        }
+        return .success(AdminAccess(settings, tokenMistake: mistake))
     }
 }
 

@@ -30,6 +30,9 @@ package struct CertificateReview: Sendable {
             review(
                 identity, at: "upstreams[\(index)].tls.client-certificate.certificate", refusedBy: "servers refuse it")
         }
+        if let identity = settings.proxy.shared.tls.identity {
+            review(identity, at: "shared.tls.client-certificate.certificate", refusedBy: "the engine refuses it")
+        }
     }
 
     private mutating func review(_ identity: TLSIdentity, at key: String, refusedBy refusal: String) {

@@ -3,7 +3,8 @@ import Libevent
 package import Routing
 import YAML
 
-/// Where the engine of the shared tier is: `redis://[USER]:PASSWORD@HOST:PORT/DATABASE`, or `unix:/path`.
+/// Where the engine of the shared tier is: `redis://[USER]:PASSWORD@HOST:PORT/DATABASE`, with TLS `rediss://`, or
+/// `unix:/path`.
 extension ScalarSyntax where Value == RedisLocation {
     /// The syntax of `--shared`, too.
     package static var engine: ScalarSyntax<RedisLocation> {
@@ -55,6 +56,10 @@ extension RedisLocation {
             return
                 "several URLs are nodes of one cluster, and a node has no Unix socket; give one server, or `redis://` for all"
         }
+        if Set(engines.map(\.isSecure)).count > 1 {
+            return
+                "the nodes of a cluster that are not named speak TLS if those that are named do; give `rediss://` for all, or for none"
+        }
         if engines.contains(where: { $0.database != 0 }) {
             return "a cluster has database 0 only; remove the number after the `/`"
         }
@@ -81,16 +86,13 @@ private enum EngineURL {
         if text.hasPrefix("unix:") { return try socket(text.dropFirst("unix:".count)) }
         guard let mark = text.firstRange(of: "://") else { return nil }
         let scheme = text[..<mark.lowerBound].lowercased()
-        if scheme == "rediss" || scheme == "valkeys" {
+        guard let isSecure = ["redis": false, "rediss": true, "valkey": false, "valkeys": true][scheme] else {
             throw ValueMistake(
-                description:
-                    "TLS to the engine is not supported yet; use `redis://`, through a tunnel if the network is not trusted"
-            )
+                description: "the scheme must be `redis://`, or `rediss://` for TLS, also for Valkey; give \(form)")
         }
-        guard scheme == "redis" else {
-            throw ValueMistake(description: "the scheme must be `redis://`, also for Valkey; give \(form)")
-        }
-        return try server(text[mark.upperBound...])
+        var location = try server(text[mark.upperBound...])
+        location.isSecure = isSecure
+        return location
     }
 
     private static func server(_ rest: Substring) throws(ValueMistake) -> RedisLocation {

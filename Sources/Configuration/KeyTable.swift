@@ -360,9 +360,9 @@ enum KeyTable {
 
     private static let admin: [Key<Settings>] = [
         Key(
-            "address", \.admin.address, .adminAddress, isReadAtStart: true,
+            "address", \.admin.listener, .adminListener, isReadAtStart: true,
             """
-            address:port, unix:/path, or off. Without `token-file`, anyone who can connect may purge and reload (only \
+            address:port, unix:/path, or off; https://address:port for TLS with `tls.certificates`. Without `token-file`, anyone who can connect may purge and reload (only \
             requests from web pages in browsers are refused). On a loopback address, only requests whose Host is \
             an IP address, localhost or in `hosts` are answered, except for /healthz and /readyz.
             """),

@@ -30,12 +30,17 @@ package struct Overrides: Sendable, Equatable {
 /// The value of the `--admin` flag.
 package enum AdminTarget: Sendable, Equatable {
     case off
-    case address(SocketAddress)
+    case address(SocketAddress, isSecure: Bool = false)
 
-    var address: SocketAddress? {
+    init(_ listener: ListenerSettings?) {
+        self = listener.map { .address($0.address, isSecure: $0.isSecure) } ?? .off
+    }
+
+    var listener: ListenerSettings? {
         switch self {
         case .off: nil
-        case .address(let address): address
+        case .address(let address, let isSecure):
+            ListenerSettings(address, isSecure: isSecure)
         }
     }
 }
@@ -43,13 +48,37 @@ package enum AdminTarget: Sendable, Equatable {
 extension ScalarSyntax where Value == AdminTarget {
     /// The syntax of `--admin`: that of `admin.address` in the file.
     package static var adminTarget: Self {
-        ScalarSyntax<SocketAddress?>.adminAddress.mapped(
-            to: { $0.map { .address($0) } ?? .off }, from: \.address)
+        ScalarSyntax<ListenerSettings?>.adminListener.mapped(to: { AdminTarget($0) }, from: \.listener)
     }
 }
 
-extension ScalarSyntax where Value == SocketAddress? {
-    static var adminAddress: Self { .optional(.address, "off") }
+extension ScalarSyntax where Value == ListenerSettings? {
+    /// An address with or without a scheme, or `off`. At a Unix socket there is no TLS.
+    static var adminListener: Self {
+        let listeners = ScalarSyntax<ListenerSettings>.listener
+        return .optional(
+            ScalarSyntax<ListenerSettings>(listeners.form, write: listeners.write) { text in
+                guard !text.lowercased().hasPrefix("https://unix:") else {
+                    return .refused("a Unix socket needs no TLS; write it as `unix:/path`")
+                }
+                return listeners.parse(text)
+            }, "off")
+    }
+}
+
+extension AdminSettings {
+    /// The address, and whether clients speak TLS there.
+    var listener: ListenerSettings? {
+        get { address.map { ListenerSettings($0, isSecure: isSecure) } }
+        set { (address, isSecure) = (newValue?.address, newValue?.isSecure ?? false) }
+    }
+}
+
+extension ListenerSettings {
+    fileprivate init(_ address: SocketAddress, isSecure: Bool) {
+        self.init(address)
+        self.isSecure = isSecure
+    }
 }
 
 extension Settings {
@@ -63,7 +92,7 @@ extension Settings {
             settings.upstreams[0].servers = flags.servers
         }
         if !flags.engines.isEmpty { settings.proxy.shared.engines = flags.engines }
-        if let admin = flags.admin { settings.admin.address = admin.address }
+        if let admin = flags.admin { settings.admin.listener = admin.listener }
         if let workers = flags.workers { settings.proxy.workers = workers }
         if let memory = flags.memory { settings.storage.memory = memory }
         if let logLevel = flags.logLevel { settings.logLevel = logLevel }

@@ -1,5 +1,6 @@
 import Bytes
 import Routing
+import TLS
 import Upstream
 import YAML
 
@@ -16,10 +17,19 @@ enum SharedTierKeys {
         Key(
             "engine", \.proxy.shared.engines, .engines,
             """
-            redis://HOST:PORT, redis://USER:PASSWORD@HOST:PORT/DATABASE, unix:/path or unix://USER:PASSWORD@/path; \
+            redis://HOST:PORT, or rediss:// for TLS, redis://USER:PASSWORD@HOST:PORT/DATABASE, unix:/path or unix://USER:PASSWORD@/path; \
             without a user, redis://:PASSWORD@HOST is that of the user default. In a user or password, characters other \
             than letters, digits and -._~ are percent-encoded. A list names nodes of one cluster, of which any one that \
             answers names the others. none: nothing is shared.
+            """),
+        Key(
+            "tls", \.proxy.shared.tls, UpstreamTLSKeys.tls,
+            """
+            TLS with an engine that has rediss://, with the keys of `tls` in an upstream: {server-name: redis.internal, ca: \
+            /etc/ssl/ca.pem, verify: on, client-certificate: {certificate: /own.pem, key: /own.key}}. Without server-name, \
+            the certificate of each server, and of each node of a cluster, is for the host by which it is reached: nodes \
+            mostly name each other by addresses. Without ca, the authorities of the system are believed. verify: off \
+            believes everybody.
             """),
         Key(
             "prefix", \.proxy.shared.prefix, .keyPrefix,
@@ -98,6 +108,15 @@ extension SharedTierKeys {
                 pair.key.position,
                 "`advertise` has no effect without `secret-file`: whoever can write to the engine could have this machine ask any other"
             )
+        }
+        if let group = root?["shared"]?["tls"], case .mapping(let mapping) = group {
+            UpstreamTLSKeys.warnOfAuthorities(settings.proxy.shared.tls, mapping, &reader)
+            let isMeant = settings.proxy.sharedTier != nil && settings.proxy.shared.tls != TLSPeerSettings()
+            if isMeant, !settings.proxy.shared.isSecure {
+                reader.warn(
+                    group.position,
+                    "`tls` has no effect, since the engine has no `rediss://`; give it that, or remove `tls`")
+            }
         }
         guard settings.proxy.sharedTier == nil, let group = root?["shared"], case .mapping(let mapping) = group,
             group["engine"] == nil, let first = mapping.pairs.first

@@ -28,14 +28,17 @@ struct TLSFiles {
                     "`acme-challenges: \(Spelling.shown(folder))` is no folder; name the webroot of the ACME client"
                 ))
         }
-        for index in settings.upstreams.indices { read(into: &settings.upstreams[index], at: "upstreams[\(index)]") }
+        for index in settings.upstreams.indices {
+            read(into: &settings.upstreams[index].tls, at: "upstreams[\(index)].tls")
+        }
+        read(into: &settings.proxy.shared.tls, at: "shared.tls")
     }
 
-    private mutating func read(into upstream: inout UpstreamSettings, at key: String) {
-        read(&upstream.tls.authorities, at: "\(key).tls.ca", Self.checkAuthorities)
-        if var identity = upstream.tls.identity {
-            read(&identity, at: "\(key).tls.client-certificate")
-            upstream.tls.identity = identity
+    private mutating func read(into tls: inout TLSPeerSettings, at key: String) {
+        read(&tls.authorities, at: "\(key).ca", Self.checkAuthorities)
+        if var identity = tls.identity {
+            read(&identity, at: "\(key).client-certificate")
+            tls.identity = identity
         }
     }
 

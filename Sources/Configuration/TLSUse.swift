@@ -1,3 +1,4 @@
+import Admin
 import Bytes
 import Routing
 import TLS
@@ -25,6 +26,13 @@ extension Settings {
                     "no certificate of a client can be good without authorities; name a file with them in `tls: {client-ca: /file}`"
                 ))
         }
+        if proxy.tls.identities.isEmpty, admin.isSecure {
+            mistakes.append(
+                (
+                    "admin.address",
+                    "there is no certificate for the admin listener, which speaks TLS; name one in `tls: {certificates: [{certificate: /site.pem, key: /site.key}]}`"
+                ))
+        }
         return mistakes
     }
 
@@ -33,7 +41,7 @@ extension Settings {
     func tlsWarnings(_ files: Files?) -> [(key: String, message: String)] {
         let (tls, listeners) = (proxy.tls, proxy.listen)
         var warnings: [(key: String, message: String)] = []
-        if !tls.identities.isEmpty, !listeners.contains(where: \.isSecure) {
+        if !tls.identities.isEmpty, !admin.isSecure, !listeners.contains(where: \.isSecure) {
             warnings.append(
                 (
                     "tls.certificates",
@@ -74,6 +82,15 @@ extension Settings {
                     "no certificate of these servers can be compared: \(mistake); install that package, or name a file in `tls: {ca: /file}`"
                 ))
         }
+        if proxy.shared.isSecure, proxy.shared.tls.needsSystemAuthorities,
+            let mistake = files?.systemAuthoritiesMistake()
+        {
+            warnings.append(
+                (
+                    "shared.engine",
+                    "no certificate of the engine can be compared: \(mistake); install that package, or name a file in `tls: {ca: /file}`"
+                ))
+        }
         return warnings + openKeys(files)
     }
 
@@ -85,6 +102,9 @@ extension Settings {
         for (index, upstream) in upstreams.enumerated() {
             guard let identity = upstream.tls.identity else { continue }
             keys.append(("upstreams[\(index)].tls.client-certificate.key", identity.key.path))
+        }
+        if let identity = proxy.shared.tls.identity {
+            keys.append(("shared.tls.client-certificate.key", identity.key.path))
         }
         return keys.filter { files.isReadableByAll($1) }
             .map { key, path in
@@ -100,6 +120,11 @@ extension Settings {
 extension UpstreamSettings {
     /// Whether the certificates of its servers are compared with the authorities of the system.
     fileprivate var needsSystemAuthorities: Bool {
-        tls.authorities == nil && tls.verifies && servers.contains(where: \.isSecure)
+        tls.needsSystemAuthorities && servers.contains(where: \.isSecure)
     }
+}
+
+extension TLSPeerSettings {
+    /// Whether certificates are compared with the authorities of the system.
+    fileprivate var needsSystemAuthorities: Bool { authorities == nil && verifies }
 }

@@ -3,7 +3,7 @@ import TLS
 import Upstream
 import YAML
 
-/// The keys for TLS with the servers of an upstream.
+/// The keys for TLS with the servers of an upstream, and with those of the shared tier.
 enum UpstreamTLSKeys {
     static let doc = """
         TLS with the servers that have https://: {server-name: app.internal, ca: /etc/ssl/ca.pem, verify: on, \
@@ -46,7 +46,12 @@ enum UpstreamTLSKeys {
                 "`tls` has no effect, since no server of `\(upstream.name)` has `https://`; give it one, or remove `tls`"
             )
         }
-        guard !upstream.tls.verifies, let ca = mapping.pairs.first(where: { $0.key.string == "ca" }) else { return }
+        warnOfAuthorities(upstream.tls, mapping, &reader)
+    }
+
+    /// Warns of authorities that are not asked.
+    static func warnOfAuthorities(_ tls: TLSPeerSettings, _ mapping: Node.Mapping, _ reader: inout Reader) {
+        guard !tls.verifies, let ca = mapping.pairs.first(where: { $0.key.string == "ca" }) else { return }
         reader.warn(ca.key.position, "`ca` has no effect with `verify: off`; remove one of them")
     }
 }

@@ -7,7 +7,6 @@ package enum RedisAddressError: Error, Hashable, Sendable {
 
     case empty
     case unknownScheme(String)
-    case tls
     case missingHost
     case badHost(String)
     case missingBracket
@@ -25,7 +24,6 @@ extension RedisAddressError: CustomStringConvertible {
         switch self {
         case .empty: "it is empty; write redis://HOST:PORT or unix:/PATH"
         case .unknownScheme(let scheme): "'\(scheme)' is no scheme; write redis://HOST:PORT or unix:/PATH"
-        case .tls: "rediss: TLS to the engine is not there yet; use redis:// in a network that you trust, or a tunnel"
         case .missingHost: "the host is missing; write redis://HOST:PORT"
         case .badHost(let host): "the host '\(host)' is neither a name nor an IP address"
         case .missingBracket: "an IPv6 address must be in brackets: redis://[::1]:6379"
@@ -42,8 +40,8 @@ extension RedisAddressError: CustomStringConvertible {
 }
 
 extension RedisAddress {
-    /// Reads `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, `unix:/PATH[?db=DATABASE]` or
-    /// `unix://[USER:PASSWORD@]/PATH[?db=DATABASE]`. In user and password, and in the path behind `//`, `%40` and the
+    /// Reads `redis://[USER:PASSWORD@]HOST[:PORT][/DATABASE]`, the same with `rediss://` for an engine that speaks TLS,
+    /// `unix:/PATH[?db=DATABASE]` or `unix://[USER:PASSWORD@]/PATH[?db=DATABASE]`. In user and password, and in the path behind `//`, `%40` and the
     /// like stand for their bytes.
     /// - Throws: the reason why the text is none of these.
     package init(parsing text: String) throws(RedisAddressError) {
@@ -52,10 +50,10 @@ extension RedisAddress {
         let scheme = text[..<colon].lowercased()
         let rest = text[text.index(after: colon)...]
         switch scheme {
-        case "redis":
-            guard rest.hasPrefix("//") else { throw .unknownScheme("redis:") }
+        case "redis", "rediss":
+            guard rest.hasPrefix("//") else { throw .unknownScheme("\(scheme):") }
             self = try Self.tcp(rest.dropFirst(2))
-        case "rediss": throw .tls
+            isSecure = scheme == "rediss"
         case "unix": self = try Self.unix(rest)
         default: throw .unknownScheme(scheme)
         }

@@ -20,13 +20,29 @@ package struct RedisAddress: Hashable, Sendable {
     package var password: String?
     /// The number of the database. A cluster has only 0.
     package var database: Int
+    /// Whether the engine speaks TLS there.
+    package var isSecure: Bool
 
     /// An address in its parts.
-    package init(_ location: Location, user: String? = nil, password: String? = nil, database: Int = 0) {
+    package init(
+        _ location: Location, user: String? = nil, password: String? = nil, database: Int = 0, isSecure: Bool = false
+    ) {
         self.location = location
         self.user = user
         self.password = password
         self.database = database
+        self.isSecure = isSecure
+    }
+
+    /// The engine alone, without a login and a database.
+    package var engine: RedisAddress { RedisAddress(location, isSecure: isSecure) }
+
+    /// The name or the address of the engine's machine; of a Unix socket, this one.
+    var host: String {
+        switch location {
+        case .tcp(let host, _): host
+        case .unix: "localhost"
+        }
     }
 
     /// The address for a connection, if no name has to be looked up.
@@ -47,7 +63,7 @@ extension RedisAddress: CustomStringConvertible {
             return "unix:\(login.isEmpty ? "" : "//\(login)")\(path)\(database == 0 ? "" : "?db=\(database)")"
         case .tcp(let host, let port):
             let host = host.contains(":") ? "[\(host)]" : host
-            return "redis://\(login)\(host):\(port)\(database == 0 ? "" : "/\(database)")"
+            return "redis\(isSecure ? "s" : "")://\(login)\(host):\(port)\(database == 0 ? "" : "/\(database)")"
         }
     }
 }

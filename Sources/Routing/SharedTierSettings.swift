@@ -1,4 +1,5 @@
 package import Bytes
+package import TLS
 package import Upstream
 
 /// The tier that several machines share: where its engine is (Redis or Valkey), and the limits of this machine there.
@@ -9,6 +10,8 @@ package struct SharedTierSettings: Sendable, Equatable {
     /// Where the engine is. Empty: there is no tier. Several: nodes of one cluster, all of which have the same user and
     /// password; any one that answers names the others.
     package var engines: [RedisLocation] = []
+    /// How certificates of the engine are judged, if it speaks TLS.
+    package var tls = TLSPeerSettings()
     /// The beginning of all keys, and of the name of the purge log: ASCII letters, digits and `-._:`, at most 32 bytes.
     /// Short, since each key has it.
     package var prefix = "co"
@@ -28,6 +31,9 @@ package struct SharedTierSettings: Sendable, Equatable {
     package var secretFile: NamedFile?
 
     package init() {}
+
+    /// Whether the engine speaks TLS.
+    package var isSecure: Bool { engines.contains(where: \.isSecure) }
 
     /// The fewest bytes of a secret: as many as the digest of HMAC-SHA-256 has (RFC 2104 §3).
     package static let fewestSecretBytes = 32
@@ -82,6 +88,8 @@ package struct RedisLocation: Sendable, Hashable {
     package var login: Login?
     /// The number of the database; 0 in a cluster, which has no other.
     package var database = 0
+    /// Whether the server speaks TLS; never at a Unix socket.
+    package var isSecure = false
 
     package init(_ place: Place) { self.place = place }
 }
@@ -92,7 +100,7 @@ extension RedisLocation: CustomStringConvertible {
         switch place {
         case .tcp(let host, let port):
             let name = host.contains(":") ? "[\(host)]" : host
-            return "redis://\(name):\(port)\(database == 0 ? "" : "/\(database)")"
+            return "redis\(isSecure ? "s" : "")://\(name):\(port)\(database == 0 ? "" : "/\(database)")"
         case .unix(let path): return "unix:\(path)"
         }
     }

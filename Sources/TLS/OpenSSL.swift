@@ -67,17 +67,49 @@ public enum TLSVersion: String, Sendable, Hashable, CaseIterable {
     nonisolated(unsafe) let store: OpaquePointer
     /// Their certificates, to name them to clients.
     private let certificates: [Certificate]
+    /// Whether each is believed for itself alone, whatever name a server has.
+    let isExact: Bool
+
+    /// - Parameter isExact: whether none of them is an authority of others' certificates.
+    private init(_ certificates: [Certificate], isExact: Bool) throws(TLSSettingsError) {
+        guard let store = unsafe X509_STORE_new() else { throw OpenSSL.shortage }
+        for certificate in certificates { _ = unsafe X509_STORE_add_cert(store, certificate.pointer) }
+        OpenSSLErrors.forget()
+        unsafe self.store = store
+        self.certificates = certificates
+        self.isExact = isExact
+    }
 
     /// The authorities of a file in PEM form.
     /// - Throws: if the file holds none, or a damaged one.
-    public init(_ file: NamedFile) throws(TLSSettingsError) {
+    public convenience init(_ file: NamedFile) throws(TLSSettingsError) {
         let all = try Certificate.all(in: file)
         guard !all.isEmpty else { throw TLSSettingsError(file: file.path, "it holds no certificate in PEM form") }
-        guard let store = unsafe X509_STORE_new() else { throw OpenSSL.shortage }
-        for certificate in all { _ = unsafe X509_STORE_add_cert(store, certificate.pointer) }
-        OpenSSLErrors.forget()
-        unsafe self.store = store
-        certificates = all
+        try self.init(all, isExact: false)
+    }
+
+    /// The certificates with which files begin, each for itself: a server has it, or is not believed. Its name does not
+    /// matter.
+    /// - Throws: if there is none, or a file is damaged.
+    public static func exactly(_ files: [NamedFile]) throws(TLSSettingsError) -> TLSAuthorities {
+        var own: [Certificate] = []
+        for file in files { if let first = try Certificate.all(in: file).first { own.append(first) } }
+        guard !own.isEmpty else { throw TLSSettingsError(file: "", "there is no certificate to compare with") }
+        let made = try TLSAuthorities(own, isExact: true)
+        // Otherwise a certificate that another has issued would count only with that one.
+        _ = unsafe X509_STORE_set_flags(made.store, UInt(X509_V_FLAG_PARTIAL_CHAIN))
+        return made
+    }
+
+    /// These, and those that have issued the certificates with which files begin, as far as the files have them.
+    /// - Throws: if a file is damaged.
+    public func joined(withIssuersIn files: [NamedFile]) throws(TLSSettingsError) -> TLSAuthorities {
+        var all = certificates
+        for file in files { all += try Certificate.all(in: file).dropFirst() }
+        let made = try TLSAuthorities(all, isExact: false)
+        // An issuer in between need not lead to one that has signed itself.
+        _ = unsafe X509_STORE_set_flags(made.store, UInt(X509_V_FLAG_PARTIAL_CHAIN))
+        return made
     }
 
     deinit { unsafe X509_STORE_free(store) }

@@ -63,20 +63,24 @@ public struct TLSClientSettings: Sendable {
     /// Begins the handshake with a server; `nil` if memory is short. On the loop.
     /// - Parameters:
     ///   - descriptor: of a connected socket, open as long as the stream is used.
-    ///   - name: what the certificate must be valid for: a host name, which is also asked for (SNI), or an address.
+    ///   - name: what the certificate must be valid for: a host name, which is also asked for (SNI), or an address;
+    ///     `nil` only if exact certificates are believed, or every one.
     ///   - sessions: of this server under this name; outlives the stream, which holds it.
     ///   - protocols: offered by ALPN, the best one first; none without any.
     public func connect(
-        onDescriptor descriptor: Int32, to name: String, sessions: SessionSlot, protocols: [String] = []
+        onDescriptor descriptor: Int32, to name: String?, sessions: SessionSlot, protocols: [String] = []
     ) -> TLSStream? {
         guard let ssl = unsafe SSL_new(context.pointer), let method = unsafe OpenSSL.method else { return nil }
         unsafe SSL_set_connect_state(ssl)
-        let isAddress = IPAddress(name.utf8Span.span) != nil
-        if !isAddress { _ = unsafe coalesced_set_server_name(ssl, name) }
-        if settings.authorities != nil {
-            let isSet =
-                unsafe isAddress
-                ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) : SSL_set1_host(ssl, name)
+        let isAddress = name.map { IPAddress($0.utf8Span.span) != nil } ?? false
+        if let name, !isAddress { _ = unsafe coalesced_set_server_name(ssl, name) }
+        if let authorities = settings.authorities, !authorities.isExact {
+            var isSet: Int32 = 0
+            if let name {
+                isSet =
+                    unsafe isAddress
+                    ? X509_VERIFY_PARAM_set1_ip_asc(SSL_get0_param(ssl), name) : SSL_set1_host(ssl, name)
+            }
             // Without a name every certificate of the authorities would do.
             guard isSet == 1 else {
                 unsafe SSL_free(ssl)

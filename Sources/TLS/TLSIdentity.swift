@@ -22,6 +22,12 @@ public struct TLSIdentity: Sendable, Hashable {
         return chain
     }
 
+    /// The first name without a wildcard for which the certificate of a file is valid; `nil` if it has none, or is
+    /// damaged.
+    public static func name(in file: NamedFile) -> String? {
+        (try? Certificate.all(in: file))?.first?.names.first { !$0.hasPrefix("*") }
+    }
+
     /// The key.
     /// - Throws: if the file holds none, or one that needs a password, or one that does not match the certificate.
     func privateKey(for leaf: Certificate) throws(TLSSettingsError) -> PrivateKey {

@@ -1,5 +1,6 @@
 import Bytes
 import Libevent
+import TLS
 
 /// One loop's connections to one place. A connection keeps its own, even when the place has left the list.
 ///

@@ -1,4 +1,3 @@
-package import Bytes
 package import Libevent
 package import TLS
 
@@ -70,18 +69,7 @@ package struct UpstreamSettings: Sendable, Equatable {
 }
 
 /// TLS to the servers of an origin.
-package struct UpstreamTLSSettings: Sendable, Equatable {
-    /// The name that certificates must have, and that is asked for (SNI); `nil`: the host of each server.
-    package var serverName: String?
-    /// The authorities of the certificates; `nil`: those of the system.
-    package var authorities: NamedFile?
-    /// Whether certificates are compared at all. Without that, anyone on the way can answer.
-    package var verifies = true
-    /// The certificate shown to servers that ask for one.
-    package var identity: TLSIdentity?
-
-    package init() {}
-}
+package typealias UpstreamTLSSettings = TLSPeerSettings
 
 /// One server of an origin, and its share of the requests.
 package struct UpstreamServer: Sendable, Hashable, CustomStringConvertible {

@@ -1,6 +1,7 @@
 import Admin
 import Bytes
 import Libevent
+import TLS
 
 /// Sends requests to the admin listener of a running proxy.
 struct AdminClient {
@@ -11,6 +12,8 @@ struct AdminClient {
 
     enum Failure: Error, CustomStringConvertible {
         case system(SystemError)
+        /// One of the two refused the other in TLS.
+        case notSecured(TLSFailure)
         /// No program accepted the connection in time.
         case notConnected
         /// The connection is established, but no complete response came within this time.
@@ -21,6 +24,9 @@ struct AdminClient {
         var description: String {
             switch self {
             case .system(let error): "\(error)"
+            case .notSecured(let failure) where failure.kind == .certificate:
+                "its certificate is none that tls.certificates names in the file, nor a good one of the system's authorities (\(failure))"
+            case .notSecured(let failure): "no TLS (\(failure))"
             case .notConnected: "no connection within \(AdminClient.patience)"
             case .timedOut(let patience): "no answer within \(patience)"
             case .notUnderstood: "the reply is not from a coalesced admin listener"
@@ -33,7 +39,9 @@ struct AdminClient {
     /// How long the response to a purge may take. It comes when all stored responses have been visited.
     static let purgePatience: Duration = .seconds(300)
 
-    let address: SocketAddress
+    let address: AdminAddress
+    /// Those that the proxy's file names; with TLS alone.
+    var certificates: [NamedFile] = []
     /// The token for `admin.token-file`; `nil` if none is known.
     var token: AdminToken?
     /// The operator's next step if the listener does not accept this token.
@@ -54,10 +62,27 @@ struct AdminClient {
             \r
             \(body)
             """
+        guard address.isSecure else { return try send(request, securedBy: nil, patience) }
+        var refusal = Failure.notSecured(TLSFailure(.certificate, "there is nothing to compare it with"))
+        for trust in AdminTrust.all(certificates, at: address.address) {
+            do throws(Failure) {
+                return try send(request, securedBy: trust, patience)
+            } catch {
+                guard case .notSecured(let failure) = error, failure.kind == .certificate else { throw error }
+                refusal = error
+            }
+        }
+        throw refusal
+    }
+
+    /// - Parameter trust: `nil`: in the clear.
+    private func send(
+        _ request: String, securedBy trust: AdminTrust?, _ patience: Duration
+    ) throws(Failure) -> Reply {
         let connection: AdminRequest
         do throws(SystemError) {
             let loop = try EventLoop()
-            connection = try AdminRequest(to: address, on: loop, request: request)
+            connection = try AdminRequest(to: address.address, securedBy: trust, on: loop, request: request)
             loop.schedule(after: Int64(Self.patience / .nanoseconds(1))) { [weak connection] in
                 if connection?.isConnected == false { connection?.finish(.failure(.notConnected)) }
             }
@@ -97,8 +122,15 @@ private final class AdminRequest: Socket {
     private let received = ByteBuffer(capacity: 16 << 10)
     private(set) var result: Result<String, AdminClient.Failure> = .failure(.notUnderstood)
     private(set) var isConnected = false
+    /// `nil`: in the clear.
+    private let trust: AdminTrust?
+    /// The handshake while it is under way.
+    private var handshake: TLSStream?
 
-    init(to address: SocketAddress, on loop: EventLoop, request: String) throws(SystemError) {
+    init(
+        to address: SocketAddress, securedBy trust: AdminTrust?, on loop: EventLoop, request: String
+    ) throws(SystemError) {
+        self.trust = trust
         unsent.append(string: request)
         try super.init(connectingTo: address, on: loop)
     }
@@ -112,16 +144,35 @@ private final class AdminRequest: Socket {
 
     override func connected(_ error: SystemError?) {
         if let error { return finish(.failure(.system(error))) }
+        guard let trust else { return send() }
+        guard let stream = trust.secure(self) else { return finish(.failure(.notSecured(.shortOfMemory))) }
+        handshake = stream
+        shake(stream)
+    }
+
+    private func shake(_ stream: TLSStream) {
+        do throws(TLSFailure) {
+            guard try goOn(with: stream) else { return }
+            handshake = nil
+            send()
+        } catch {
+            finish(.failure(.notSecured(error)))
+        }
+    }
+
+    private func send() {
         isConnected = true
         startReading()
         writable()
     }
 
     override func writable() {
+        if let handshake { return shake(handshake) }
         if case .failed(let error) = flush(unsent) { finish(.failure(.system(error))) }
     }
 
     override func readable() {
+        if let handshake { return shake(handshake) }
         let received = received
         switch read(into: received) {
         case .bytes, .wouldBlock: break

@@ -13,18 +13,18 @@ struct AdminOption: ParsableArguments {
     @Option(
         parsing: .unconditional,
         help: ArgumentHelp(
-            "Address of the admin listener. (default: taken from the configuration file)",
+            "Address of the admin listener, with https:// if it speaks TLS: its certificate must be one that the file names in tls.certificates, or a good one for the address or the first name in that file. (default: taken from the configuration file)",
             valueName: "addr:port|unix:path"),
         transform: Self.address(of:))
-    var admin: SocketAddress?
+    var admin: AdminAddress?
 
-    private static func address(of text: String) throws -> SocketAddress {
+    private static func address(of text: String) throws -> AdminAddress {
         // `serve --admin` takes `off`; these commands need an address.
         guard text != "off" else {
             throw ValidationError("a running proxy is to be asked; give the address of its admin listener")
         }
         do throws(AddressSyntaxError) {
-            return try SocketAddress(parsing: text)
+            return try AdminAddress(parsing: text)
         } catch {
             throw ValidationError(
                 "not the address of an admin listener: \(error.rawValue); give one such as `127.0.0.1:8081` or `unix:/path`"
@@ -39,7 +39,7 @@ struct AdminOption: ParsableArguments {
         let source = ConfigurationSource(path: file.config)
         do throws(ConfigurationSource.Failure) {
             let access = try source.adminAccess()
-            if let address = admin ?? access.address {
+            if let address = admin ?? AdminAddress(access) {
                 return AdminClient(address: address, access, from: source.readPath)
             }
         } catch {
@@ -105,7 +105,7 @@ struct AdminOption: ParsableArguments {
 
 extension AdminClient {
     /// - Parameter path: of the file that `access` was read from.
-    init(address: SocketAddress, _ access: AdminAccess, from path: String) {
+    init(address: AdminAddress, _ access: AdminAccess, from path: String) {
         let remedy =
             if let mistake = access.tokenMistake {
                 "\(mistake)"
@@ -114,7 +114,7 @@ extension AdminClient {
             } else {
                 "set admin.token-file in \(path) as in the proxy's own file, or give that file with --config"
             }
-        self.init(address: address, token: access.token, remedy: remedy)
+        self.init(address: address, certificates: access.certificates, token: access.token, remedy: remedy)
     }
 }
 
@@ -264,12 +264,12 @@ struct Reload: ParsableCommand {
         let source = try Self.source(of: pid)
         let access: AdminAccess
         do throws(ConfigurationSource.Failure) {
-            access = AdminAccess(try source.load().admin)
+            access = AdminAccess(try source.load())
         } catch {
             throw error.report()
         }
         do {
-            if let address = access.address {
+            if let address = AdminAddress(access) {
                 return try reload(by: AdminClient(address: address, access, from: source.readPath), orSignalling: true)
             }
         } catch let status as ExitCode where status == ExitStatus.unavailable {

@@ -130,7 +130,8 @@ final class Daemon {
         do throws(ListenError) {
             if let address = settings.admin.address {
                 admin = try AdminServer(
-                    at: address, settings.admin, from: inherited, of: server, version: Version.current, on: loop
+                    at: address, settings.admin, settings.proxy.tls, from: inherited, of: server,
+                    version: Version.current, on: loop
                 ) { reason in
                     log.warning(
                         "the admin listener refused a request; further refusals are not logged",
@@ -149,7 +150,7 @@ final class Daemon {
         reloads = source.map { [server, serviceManager, admin] source in
             Reloads(from: source, for: server, startedWith: settings, provision, telling: serviceManager, log) {
                 admin?.reloaded(succeeded: $0 == .done)
-                admin?.apply($1.admin)
+                admin?.apply($1.admin, $1.proxy.tls)
             }
         }
         if let reloads {
@@ -227,7 +228,9 @@ final class Daemon {
 
     private func opened(_ addresses: [SocketAddress], _ isReady: (Addresses) -> Void) {
         for address in addresses { DiagnosticsLog.announce("listening on \(address)") }
-        if let admin { DiagnosticsLog.announce("listening on \(admin.address) (admin)") }
+        if let admin {
+            DiagnosticsLog.announce("listening on \(admin.address) (admin\(admin.isSecure ? ", TLS" : ""))")
+        }
         for upstream in settings.upstreams {
             log.info(
                 "forwarding to \(upstream.servers.map(\.description).joined(separator: ", ")) (upstream \(upstream.name))"

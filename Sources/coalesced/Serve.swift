@@ -110,7 +110,8 @@ struct SettingFlags: ParsableArguments {
 
     @Option(
         parsing: .unconditional,
-        help: ArgumentHelp("Address of the admin listener, or off.", valueName: "addr:port|unix:path|off"),
+        help: ArgumentHelp(
+            "Address of the admin listener, with https:// for TLS, or off.", valueName: "addr:port|unix:path|off"),
         completion: .list(["off"]),
         transform: ScalarSyntax<AdminTarget>.adminTarget.value(of:))
     var admin: AdminTarget?

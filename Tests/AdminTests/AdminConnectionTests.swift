@@ -37,7 +37,8 @@ import Upstream
             ProxySettings(), upstreams: [upstream], storage: StorageSettings(), accessLog: AccessLogSettings(),
             on: control, log: Logger(label: "tests") { _ in SwiftLogNoOpLogHandler() })
         server = try AdminServer(
-            at: .ipv4(.loopback, port: 0), AdminSettings(), from: InheritedSockets(), of: proxy, version: "0", on: loop,
+            at: .ipv4(.loopback, port: 0), AdminSettings(), TLSSettings(), from: InheritedSockets(), of: proxy,
+            version: "0", on: loop,
             onRefusal: { _ in }, onConnectionLimit: { crowds.value += 1 })
         proxy.purgeDesk.report = { [unowned control] _ in control.stop() }
         server.resume()

@@ -101,7 +101,8 @@ import Upstream
           shards: 32
           small-queue-share: 31%
         shared:
-          engine: [redis://u:p@r.example:60, redis://u:p@s.example:61]
+          engine: [rediss://u:p@r.example:60, rediss://u:p@s.example:61]
+          tls: {server-name: engine, ca: /engine.pem, verify: on, client-certificate: {certificate: /engine.pem, key: /engine.key}}
           prefix: mine
           timeout: 62ms
           lease: 59s
@@ -166,7 +167,7 @@ import Upstream
               cookies: [theme]
               language: [en, pt-BR]
         admin:
-          address: 127.0.0.1:44
+          address: https://127.0.0.1:44
           socket-mode: 0640
           hosts: [admin.example]
           token-file: /run/token
@@ -276,9 +277,13 @@ import Upstream
         all.storage.smallQueuePercent = 31
         all.proxy.shared.engines = [("r.example", UInt16(60)), ("s.example", 61)].map { host, port in
             var engine = RedisLocation(.tcp(host: host, port: port))
+            engine.isSecure = true
             engine.login = RedisLocation.Login(user: "u", password: "p")
             return engine
         }
+        all.proxy.shared.tls.serverName = "engine"
+        all.proxy.shared.tls.authorities = NamedFile(path: "/engine.pem")
+        all.proxy.shared.tls.identity = identity("engine")
         all.proxy.shared.prefix = "mine"
         all.proxy.shared.timeout = .milliseconds(62)
         all.proxy.shared.lease = .seconds(59)
@@ -288,6 +293,7 @@ import Upstream
         all.upstreams = [shop]
         all.proxy.routes = [route]
         all.admin.address = .ipv4(.loopback, port: 44)
+        all.admin.isSecure = true
         all.admin.socketMode = 0o640
         all.admin.hosts = ["admin.example"]
         all.admin.tokenFile = NamedFile(path: "/run/token")

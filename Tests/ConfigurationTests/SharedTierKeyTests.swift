@@ -14,11 +14,12 @@ import Upstream
 
     private static func location(
         _ host: String, _ port: UInt16 = 6379, _ user: String = "default", _ password: String? = nil,
-        _ database: Int = 0
+        _ database: Int = 0, isSecure: Bool = false
     ) -> RedisLocation {
         var location = RedisLocation(.tcp(host: host, port: port))
         location.login = password.map { RedisLocation.Login(user: user, password: $0) }
         location.database = database
+        location.isSecure = isSecure
         return location
     }
 
@@ -50,6 +51,8 @@ import Upstream
         ("redis://u:p:q@r@a", location("a", 6379, "u", "p:q@r")),
         ("redis://u%3a:%2F%25%20%c3%a9@a/3", location("a", 6379, "u:", "/% é", 3)),
         ("redis://default:p@a", location("a", 6379, "default", "p")),
+        ("rediss://a", location("a", isSecure: true)), ("VALKEYS://[::1]:7", location("::1", 7, isSecure: true)),
+        ("rediss://u:p@a/3", location("a", 6379, "u", "p", 3, isSecure: true)), ("valkey://a", location("a")),
         ("unix:/run/r.sock", socket("/run/r.sock")), ("unix:///run/r.sock", socket("/run/r.sock")),
         ("unix:/run/a@b", socket("/run/a@b")), ("unix:///run/a@b", socket("/run/a@b")),
         ("unix://u:p%40@/run/r.sock", socket("/run/r.sock", "u", "p@")),
@@ -107,16 +110,15 @@ import Upstream
         "what follows the host is the number of a database, from 0 to 65535; give one such as `/1`, or nothing"
     private static let path =
         "the path of a Unix socket begins with `/`, has at most 107 bytes, no control characters, and is UTF-8; give one such as `unix:/run/redis/redis.sock`"
-    private static let scheme = "the scheme must be `redis://`, also for Valkey; give \(form)"
-    private static let tls =
-        "TLS to the engine is not supported yet; use `redis://`, through a tunnel if the network is not trusted"
+    private static let scheme =
+        "the scheme must be `redis://`, or `rediss://` for TLS, also for Valkey; give \(form)"
 
     @Test(
         arguments: [
             ("redis.example:6379", nil, "not understood; give \(form)"),
             ("nonne", nil, "not understood; did you mean `none`?"),
-            ("tcp://a", nil, scheme), ("valkey://a", nil, scheme), ("http://u:secret@a", "http://***@a", scheme),
-            ("rediss://a", nil, tls), ("REDISS://u:secret@a", "REDISS://***@a", tls),
+            ("tcp://a", nil, scheme), ("redisss://a", nil, scheme), ("http://u:secret@a", "http://***@a", scheme),
+            ("rediss://", nil, "the host is missing; give \(form)"), ("REDISS://u:secret@-a", "REDISS://***@-a", host),
             ("redis://", nil, "the host is missing; give \(form)"),
             ("redis://:6379", nil, "the host is missing; give \(form)"),
             ("redis://u:secret@/1", "redis://***@/1", "the host is missing; give \(form)"),
@@ -184,6 +186,10 @@ import Upstream
         (
             "['redis://a', 'unix:/run/r.sock']",
             "`engine`: several URLs are nodes of one cluster, and a node has no Unix socket; give one server, or `redis://` for all"
+        ),
+        (
+            "['redis://a', 'rediss://b']",
+            "`engine`: the nodes of a cluster that are not named speak TLS if those that are named do; give `rediss://` for all, or for none"
         ),
         ("['redis://a', 'redis://b/1']", "`engine`: a cluster has database 0 only; remove the number after the `/`"),
         (
@@ -382,6 +388,7 @@ import Upstream
         for text in [
             "shared: {engine: 'redis://u:s%2Fecret@a'}", "shared: {engine: 'unix://u:secret@/run/r'}",
             "shared: {engine: ['redis://u:secret@a', 'redis://u:secret@b:1']}",
+            "shared: {engine: 'rediss://u:secret@a'}",
             "shared: {engine: ['redis://u:secret@[::1]', 'redis://u:secret@b:1']}",
         ] {
             let settings = try Configuration.load(text: text, path: "f").get()

@@ -2,6 +2,7 @@ import Bytes
 import Logging
 import RouteTesting
 import Routing
+import TLS
 import Testing
 import Upstream
 

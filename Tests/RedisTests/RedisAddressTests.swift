@@ -11,16 +11,17 @@ struct RedisAddressTests {
 
         init(
             _ text: String, _ location: RedisAddress.Location, _ user: String? = nil, _ password: String? = nil,
-            _ database: Int = 0
+            _ database: Int = 0, isSecure: Bool = false
         ) {
             self.text = text
-            address = RedisAddress(location, user: user, password: password, database: database)
+            address = RedisAddress(location, user: user, password: password, database: database, isSecure: isSecure)
         }
         var testDescription: String { text }
     }
 
     @Test(arguments: [
         Row("redis://127.0.0.1:6379", .tcp(host: "127.0.0.1", port: 6379)),
+        Row("rediss://:p@h/2", .tcp(host: "h", port: 6379), nil, "p", 2, isSecure: true),
         Row("redis://cache.internal", .tcp(host: "cache.internal", port: 6379)),
         Row("REDIS://redis_1:7000/", .tcp(host: "redis_1", port: 7000)),
         Row("redis://[::1]", .tcp(host: "::1", port: 6379)),
@@ -45,7 +46,7 @@ struct RedisAddressTests {
         arguments: [
             ("", .empty), ("127.0.0.1", .unknownScheme("127.0.0.1")), ("localhost:6379", .unknownScheme("localhost")),
             ("secret@h", .unknownScheme("")), ("http://h", .unknownScheme("http")),
-            ("redis:h", .unknownScheme("redis:")), ("rediss://h", .tls),
+            ("redis:h", .unknownScheme("redis:")), ("rediss:h", .unknownScheme("rediss:")),
             ("redis:u:p@h", .unknownScheme("redis:")),
             ("redis://", .missingHost), ("redis:///1", .missingHost), ("redis://:6379", .missingHost),
             ("redis://:p@", .missingHost), ("redis://a b", .badHost("a b")), ("redis://ü", .badHost("ü")),
@@ -70,7 +71,8 @@ struct RedisAddressTests {
 
     @Test(arguments: [
         ("redis://h", "redis://h:6379"), ("redis://u:secret@[::1]:1/2", "redis://u:***@[::1]:1/2"),
-        ("redis://:secret@h", "redis://:***@h:6379"), ("unix:/r", "unix:/r"),
+        ("redis://:secret@h", "redis://:***@h:6379"), ("rediss://u:secret@h/2", "rediss://u:***@h:6379/2"),
+        ("unix:/r", "unix:/r"),
         ("unix://u:secret@/r?db=2", "unix://u:***@/r?db=2"),
     ]) func `a log shows no password`(text: String, shown: String) throws {
         #expect(try "\(RedisAddress(parsing: text))" == shown)

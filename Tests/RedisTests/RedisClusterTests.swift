@@ -1,6 +1,8 @@
 import Bytes
+import CertificateMaking
 import Libevent
 import LoopTesting
+import TLS
 import Testing
 
 @testable import Redis
@@ -17,12 +19,17 @@ struct RedisClusterTests {
         var onEvent: (TestCluster, String) -> Void = { _, _ in }
         var onPush: (TestCluster) -> Void = { _ in }
 
-        init(_ seeds: [RedisAddress], on loop: EventLoop, _ change: (inout RedisSettings) -> Void = { _ in }) {
+        init(
+            _ seeds: [RedisAddress], on loop: EventLoop, tls: TLSPeers? = nil,
+            _ change: (inout RedisSettings) -> Void = { _ in }
+        ) {
             self.loop = loop
             var settings = RedisSettings()
             (settings.timeout, settings.setUpLimit) = (5 * second, 5 * second)
             change(&settings)
-            cluster = RedisCluster(seeds, settings, on: loop, resolver: Resolver(on: loop)) { [unowned self] in
+            cluster = RedisCluster(
+                seeds, settings, tls: tls.map(TLSConnector.init), on: loop, resolver: Resolver(on: loop)
+            ) { [unowned self] in
                 pushes.append("\(RESPValue.push($0))")
                 onPush(self)
             } onEvent: { [unowned self] address, event in
@@ -199,18 +206,6 @@ struct RedisClusterTests {
 
     // MARK: A real cluster
 
-    /// Ports on which nobody listens.
-    private static func freePorts(_ count: Int) throws -> [UInt16] {
-        var ports: [UInt16] = []
-        try onLoop { loop in
-            let listeners = try (0..<count).map { _ in try Listener(.ipv4(.loopback, port: 0), on: loop) { _, _ in } }
-            ports = listeners.compactMap(\.localAddress.port)
-            for listener in listeners { listener.close() }
-            loop.stop()
-        }
-        return ports
-    }
-
     /// Two nodes, their ports, and those on which they talk with each other.
     private static func realNodes() throws -> (nodes: [RedisServer], ports: [UInt16]) {
         var attempts = 1
@@ -231,8 +226,20 @@ struct RedisClusterTests {
         }
     }
 
-    @Test func `two real nodes are one engine, also while a slot is on its way`() throws {
-        let (nodes, ports) = try Self.realNodes()
+    @Test(arguments: [false, true])
+    func `two real nodes are one engine, also while a slot is on its way`(isSecure: Bool) throws {
+        var (nodes, ports, engines): ([RedisServer], [UInt16], [SecureEngine]) = ([], [], [])
+        if isSecure {
+            let authority = TestAuthority()
+            engines = try (0..<2).map { _ in
+                try SecureEngine(authority, others: 1) { ports in
+                    ["--tls-cluster", "yes", "--cluster-enabled", "yes", "--cluster-port", "\(ports[1])"]
+                }
+            }
+            (nodes, ports) = (engines.map(\.server), [0, 1].flatMap { place in engines.map { $0.ports[place] } })
+        } else {
+            (nodes, ports) = try Self.realNodes()
+        }
         var (cluster, direct, ids): (TestCluster?, [TestClient], [String]) = (nil, [], ["", ""])
         var (moved, values): ([String], [String]) = ([], [])
         let keys = (0..<50).map { "key\($0)" }
@@ -270,7 +277,9 @@ struct RedisClusterTests {
             }
             func useCluster() {
                 var hasBegun = false
-                cluster = TestCluster([RedisAddress(.tcp(host: "localhost", port: ports[0]))], on: loop)
+                cluster = TestCluster(
+                    [RedisAddress(.tcp(host: "localhost", port: ports[0]), isSecure: isSecure)], on: loop,
+                    tls: engines.first?.peers())
                 cluster?.onEvent = { cluster, _ in
                     guard !hasBegun, cluster.cluster.conditions.filter({ $0.condition == .ready }).count == 2,
                         cluster.events.contains(where: { $0.contains("not needed") })

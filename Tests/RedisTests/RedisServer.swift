@@ -19,7 +19,10 @@ final class RedisServer {
     var address: RedisAddress { RedisAddress(.unix(path: path)) }
 
     /// Starts the engine, and waits until it takes connections.
-    init(_ arguments: String...) throws {
+    convenience init(_ arguments: String...) throws { try self.init(words: arguments) }
+
+    /// - Parameter arguments: of its command line.
+    init(words arguments: [String]) throws {
         var template = Array("/tmp/redis-tests-XXXXXX".utf8CString)
         guard let made = unsafe mkdtemp(&template) else { throw NotThere(description: "no folder: \(errno)") }
         folder = unsafe String(cString: made)

@@ -1,6 +1,7 @@
 import Bytes
 import Libevent
 import LoopTesting
+import TLS
 import Testing
 
 @testable import Redis
@@ -69,7 +70,7 @@ final class TestClient {
     var onPush: (TestClient) -> Void = { _ in }
 
     init(
-        _ address: RedisAddress, on loop: EventLoop, library: RedisLibrary? = nil,
+        _ address: RedisAddress, on loop: EventLoop, library: RedisLibrary? = nil, tls: TLSPeers? = nil,
         resolver: Resolver.Settings = .init(), _ change: (inout RedisSettings) -> Void = { _ in }
     ) {
         self.loop = loop
@@ -79,7 +80,8 @@ final class TestClient {
         settings.setUpLimit = 5 * second
         change(&settings)
         client = RedisClient(
-            address, settings, library: library, on: loop, resolver: Resolver(on: loop, settings: resolver)
+            address, settings, library: library, tls: tls.map(TLSConnector.init), on: loop,
+            resolver: Resolver(on: loop, settings: resolver)
         ) { [unowned self] in
             pushes.append("\(RESPValue.push($0))")
             onPush(self)
@@ -107,4 +109,16 @@ final class TestClient {
         client.stop()
         loop.stop()
     }
+}
+
+/// Ports on which nobody listens.
+func freePorts(_ count: Int) throws -> [UInt16] {
+    var ports: [UInt16] = []
+    try onLoop { loop in
+        let listeners = try (0..<count).map { _ in try Listener(.ipv4(.loopback, port: 0), on: loop) { _, _ in } }
+        ports = listeners.compactMap(\.localAddress.port)
+        for listener in listeners { listener.close() }
+        loop.stop()
+    }
+    return ports
 }

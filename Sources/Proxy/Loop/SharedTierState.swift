@@ -1,7 +1,9 @@
 import Bytes
 import Logging
+import Routing
 import SharedTier
 import Synchronization
+import TLS
 
 /// What all loops know of the shared tier: its purges, with the way to the log for those that are made here, and its
 /// counts, and its servers. Any thread.
@@ -14,12 +16,25 @@ final class SharedTierState: Sendable {
     private let writer = Guarded<(@Sendable () -> Void)?>(nil)
     private let lastReading = Atomic<Int64>(0)
 
+    private let peers = Guarded<TLSPeers?>(nil)
+
     init(log: Logger) { nodes = TierNodes(log: log) }
 
     /// When the log of purges was last read to its end, or was first to be read, in nanoseconds of the loops' clock.
     var purgesRead: Int64 {
         get { lastReading.load(ordering: .relaxed) }
         set { lastReading.store(newValue, ordering: .relaxed) }
+    }
+
+    /// How certificates of the engine are judged; `nil` if it does not speak TLS. Made by the first loop that asks, for
+    /// all: a start is the only time for that, since the settings of the tier are read there.
+    func peers(of settings: SharedTierSettings) -> TLSPeers? {
+        guard settings.isSecure else { return nil }
+        return peers.withLock { peers in
+            let made = peers ?? TLSPeers(settings.tls)
+            peers = made
+            return made
+        }
     }
 
     /// From now on `write` is called when there is a purge to be written.

@@ -4,6 +4,7 @@ import Libevent
 import Redis
 import Routing
 import SharedTier
+import TLS
 import Upstream
 
 /// One loop's way to the engine of the shared tier. Owned by its `LoopContext`, confined to its loop.
@@ -61,7 +62,7 @@ final class TierEngine {
             settings.engines.map(RedisAddress.init), redis,
             library: RedisLibrary(
                 name: ByteSlice(TierFunctions.library), code: ByteSlice(TierFunctions.text)),
-            on: loop, resolver: Resolver(on: loop),
+            tls: state.peers(of: settings).map(TLSConnector.init), on: loop, resolver: Resolver(on: loop),
             onPush: { [weak self] in self?.received(push: $0) },
             onEvent: { [weak self] address, event in self?.received(event, of: address) })
         cluster?.start()
@@ -205,7 +206,9 @@ extension RedisAddress {
             case .tcp(let host, let port): .tcp(host: host, port: port)
             case .unix(let path): .unix(path: path)
             }
-        self.init(place, user: location.login?.user, password: location.login?.password, database: location.database)
+        self.init(
+            place, user: location.login?.user, password: location.login?.password, database: location.database,
+            isSecure: location.isSecure)
     }
 }
 

@@ -21,9 +21,10 @@ final class TierNodes: Sendable {
     private enum Message: Hashable, Sendable { case missing, back, open, closed, refusal }
 
     private struct State: Sendable {
-        var nodes: [RedisAddress.Location: [ObjectIdentifier: Connection]] = [:]
+        /// By the engine's address alone.
+        var nodes: [RedisAddress: [ObjectIdentifier: Connection]] = [:]
         /// Why a connection was missing the last time.
-        var reasons: [RedisAddress.Location: String] = [:]
+        var reasons: [RedisAddress: String] = [:]
         var limit = RateLimitedNotice<Message>(
             limit: TierNodes.mostInInterval, interval: UInt64(TierNodes.interval))
     }
@@ -41,7 +42,8 @@ final class TierNodes: Sendable {
     ///   - owner: the loop's engine, of which each has one connection to a server.
     ///   - now: nanoseconds of the loop's clock.
     func note(_ event: RedisClient.Event, of address: RedisAddress, owner: ObjectIdentifier, at now: Int64) {
-        let (node, name) = (address.location, Self.name(of: address.location))
+        let node = address.engine
+        let name = "\(node)"
         let text: (level: Logger.Level, text: String)? = state.withLock { state in
             let before = Self.condition(state.nodes[node]?.values)
             var connection = state.nodes[node]?[owner] ?? Connection()
@@ -105,15 +107,13 @@ final class TierNodes: Sendable {
         return (connections.contains { $0.isMissing }, connections.contains { $0.isBreakerOpen })
     }
 
-    private static func name(of node: RedisAddress.Location) -> String { "\(RedisAddress(node))" }
-
     /// The servers in the order of their names.
     var snapshot: [TierNode] {
         state.withLock { state in
             state.nodes.map { node, connections in
                 let (isMissing, isOpen) = Self.condition(connections.values)
                 return TierNode(
-                    name: Self.name(of: node), connections: connections.values.count { $0.isReady },
+                    name: "\(node)", connections: connections.values.count { $0.isReady },
                     wanted: connections.count,
                     openBreakers: connections.values.count { $0.isBreakerOpen },
                     state: isMissing ? .unreachable : isOpen ? .breakerOpen : .ready,

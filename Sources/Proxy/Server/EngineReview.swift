@@ -2,6 +2,7 @@ import Bytes
 package import Libevent
 import Redis
 package import Routing
+import TLS
 
 /// Asks each server of the engine that the configuration names how its memory is bounded: for `check`, and for the log
 /// at the start. Nothing else waits for the answer.
@@ -52,9 +53,10 @@ package final class EngineReview {
         var settings = RedisSettings()
         (settings.setUpLimit, settings.timeout, settings.stall) = (limit, limit, limit)
         let resolver = Resolver(on: loop)
+        let tls = tier.isSecure ? TLSConnector(TLSPeers(tier.tls)) : nil
         clients = tier.engines.enumerated().map { index, location in
             RedisClient(
-                RedisAddress(location), settings, on: loop, resolver: resolver,
+                RedisAddress(location), settings, tls: tls, on: loop, resolver: resolver,
                 onEvent: { [weak self] in self?.happened($0, to: index, "\(location)") })
         }
         for client in clients { client.start() }

@@ -18,6 +18,7 @@ final class TierControl {
         guard let tier = settings.sharedTier else { return nil }
         purges = TierPurges(tier, shared, on: loop, purge: purge)
         let log = shared.log
+        TLSNotices.tell(of: tier, shared.tier.peers(of: tier), log)
         review = EngineReview(tier, on: loop) { [weak self] findings in
             self?.review = nil
             // That a server is not there is told by the connections that are made to it.

@@ -1,5 +1,6 @@
 import Bytes
 package import Libevent
+package import TLS
 
 /// The engine as one loop sees it: a single server, or the nodes of a cluster, with one client for each. Each command
 /// goes to the node that has its first key.
@@ -15,6 +16,7 @@ package final class RedisCluster {
     private let seedNames: [ByteSlice]
     private let settings: RedisSettings
     private let library: RedisLibrary?
+    private let tls: TLSConnector?
     private let loop: EventLoop
     private let resolver: Resolver
     private let onPush: ([RESPValue]) -> Void
@@ -40,15 +42,18 @@ package final class RedisCluster {
 
     /// A cluster that does nothing before `start`.
     /// - Parameters:
-    ///   - seeds: the server, or some nodes of the cluster; at least one. The login of the first is that of all nodes.
+    ///   - seeds: the server, or some nodes of the cluster; at least one. The login of the first is that of all nodes, and so is
+    ///     whether they speak TLS.
     ///   - library: the functions that the commands call; `nil`: none.
+    ///   - tls: one of `loop`; needed if the seeds are secure.
     ///   - resolver: one of `loop`.
     ///   - onPush: called for each push message with its values, the kind first.
     ///   - onEvent: called for each event of a node. After `lost` and `dropped`, no push message tells of the keys that
     ///     were read there.
     package init(
         _ seeds: [RedisAddress], _ settings: RedisSettings = RedisSettings(), library: RedisLibrary? = nil,
-        on loop: EventLoop, resolver: Resolver, onPush: @escaping ([RESPValue]) -> Void = { _ in },
+        tls: TLSConnector? = nil, on loop: EventLoop, resolver: Resolver,
+        onPush: @escaping ([RESPValue]) -> Void = { _ in },
         onEvent: @escaping (RedisAddress, RedisClient.Event) -> Void = { _, _ in }
     ) {
         precondition(!seeds.isEmpty, "a cluster of no servers")
@@ -56,6 +61,7 @@ package final class RedisCluster {
         seedNames = seeds.map { Self.name(of: $0) }
         self.settings = settings
         self.library = library
+        self.tls = tls
         self.loop = loop
         self.resolver = resolver
         self.onPush = onPush
@@ -96,7 +102,7 @@ package final class RedisCluster {
     private func client(named name: ByteSlice, at address: RedisAddress) -> RedisClient {
         if let client = clients[name] { return client }
         let made = RedisClient(
-            address, settings, library: library, on: loop, resolver: resolver,
+            address, settings, library: library, tls: tls, on: loop, resolver: resolver,
             onPush: { [weak self] in self?.onPush($0) },
             onEvent: { [weak self] in self?.happened($0, to: name) })
         clients[name] = made

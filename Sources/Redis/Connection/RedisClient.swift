@@ -1,4 +1,5 @@
 package import Libevent
+package import TLS
 
 /// The connection of one loop to one engine, made again whenever it ends. Commands that cannot be sent fail at once:
 /// nobody waits for a connection.
@@ -49,6 +50,8 @@ package final class RedisClient {
     package let address: RedisAddress
     private let settings: RedisSettings
     private let library: RedisLibrary?
+    /// `nil`: in the clear.
+    private let tls: ServerTLS?
     private let loop: EventLoop
     private let resolver: Resolver
     private let onPush: ([RESPValue]) -> Void
@@ -67,15 +70,18 @@ package final class RedisClient {
     /// A client that does nothing before `start`.
     /// - Parameters:
     ///   - library: the functions that the commands call; `nil`: none.
+    ///   - tls: one of `loop`; needed if the address is secure.
     ///   - resolver: one of `loop`.
     ///   - onPush: called for each push message with its values, the kind first; never inside a method of the client.
     ///   - onEvent: called for each event; inside `stop` not at all.
     package init(
         _ address: RedisAddress, _ settings: RedisSettings = RedisSettings(), library: RedisLibrary? = nil,
-        on loop: EventLoop, resolver: Resolver, onPush: @escaping ([RESPValue]) -> Void = { _ in },
-        onEvent: @escaping (Event) -> Void = { _ in }
+        tls: TLSConnector? = nil, on loop: EventLoop, resolver: Resolver,
+        onPush: @escaping ([RESPValue]) -> Void = { _ in }, onEvent: @escaping (Event) -> Void = { _ in }
     ) {
+        precondition(tls != nil || !address.isSecure, "an engine with TLS must not be spoken to in the clear")
         self.address = address
+        self.tls = address.isSecure ? tls?.server(at: address.host) : nil
         self.settings = settings
         self.library = library
         self.loop = loop
@@ -101,6 +107,14 @@ package final class RedisClient {
         case .ready: breaker.isClosed ? .ready : .breakerOpen
         case .waiting: .waiting
         case .stopped: .stopped
+        }
+    }
+
+    /// The TLS of the present connection; `nil` in the clear, or without one.
+    var stream: TLSStream? {
+        switch state {
+        case .connecting(let connection), .ready(let connection): connection.stream
+        case .idle, .resolving, .waiting, .stopped: nil
         }
     }
 
@@ -162,7 +176,7 @@ package final class RedisClient {
     private func connect(to target: SocketAddress) {
         do throws(SystemError) {
             state = .connecting(
-                try RedisConnection(to: target, of: address, settings, library, on: loop, owner: self))
+                try RedisConnection(to: target, of: address, settings, library, tls, on: loop, owner: self))
         } catch {
             notConnected(.notConnected(error))
         }

@@ -1,5 +1,6 @@
 import Bytes
 import Libevent
+import TLS
 
 /// The owner of a connection. Called on its loop, never from inside a method of the connection except `end`.
 protocol RedisConnectionOwner: AnyObject {
@@ -21,11 +22,12 @@ protocol RedisConnectionOwner: AnyObject {
 /// Owned by its `RedisClient`, confined to its loop.
 ///
 /// ```
-/// connecting ─connected→ settingUp ─every command of the set-up is answered→ ready
-///     └──────────────────────┴─error, end of stream, time limit, `end`────────┴→ ended
+/// connecting ─connected, in the clear→ settingUp ─every command of the set-up is answered→ ready
+///     │ └─connected, with TLS→ securing ─handshake done→ settingUp
+///     └─any─error, end of stream, time limit, `end`→ ended
 /// ```
 final class RedisConnection: Socket {
-    enum Phase { case connecting, settingUp, ready, ended }
+    enum Phase { case connecting, securing, settingUp, ready, ended }
 
     private(set) var phase = Phase.connecting
     let settings: RedisSettings
@@ -37,6 +39,10 @@ final class RedisConnection: Socket {
     private weak var owner: (any RedisConnectionOwner)?
 
     private let address: RedisAddress
+    /// `nil`: in the clear.
+    private let tls: ServerTLS?
+    /// From the beginning of the handshake on.
+    private(set) var stream: TLSStream?
     private let began: Int64
     private var parser: RESPParser
     private var awaited = AwaitedReplies()
@@ -56,12 +62,14 @@ final class RedisConnection: Socket {
     /// - Parameters:
     ///   - target: where `address` leads to.
     ///   - library: `nil`: no functions are needed.
+    ///   - tls: `nil`: in the clear.
     /// - Throws: if connecting fails at once.
     init(
         to target: SocketAddress, of address: RedisAddress, _ settings: RedisSettings, _ library: RedisLibrary?,
-        on loop: EventLoop, owner: any RedisConnectionOwner
+        _ tls: ServerTLS?, on loop: EventLoop, owner: any RedisConnectionOwner
     ) throws(SystemError) {
         self.address = address
+        self.tls = tls
         self.settings = settings
         self.library = library
         self.owner = owner
@@ -76,6 +84,22 @@ final class RedisConnection: Socket {
     override func connected(_ error: SystemError?) {
         guard phase == .connecting else { return }
         if let error { return end(.notConnected(error)) }
+        guard let tls else { return prepare() }
+        phase = .securing
+        do throws(TLSFailure) { stream = try tls.secure(self) } catch { return end(.notSecured(error)) }
+        goOnWithHandshake()
+    }
+
+    private func goOnWithHandshake() {
+        guard let stream else { return }
+        do throws(TLSFailure) {
+            if try goOn(with: stream) { prepare() }
+        } catch {
+            end(.notSecured(error))
+        }
+    }
+
+    private func prepare() {
         phase = .settingUp
         startReading()
         beginSetUp(address)
@@ -100,6 +124,15 @@ final class RedisConnection: Socket {
     }
 
     override func cannotWatch(_ error: SystemError) { end(.broken(error)) }
+
+    /// Ends the connection, on which bytes cannot be read or written any more.
+    private func breakOff(_ error: SystemError) {
+        // An engine that refuses the certificate it was shown says so behind the handshake and closes, so that a write
+        // may fail before its word is read.
+        if phase == .settingUp, stream != nil { while case .bytes = read(into: input) {} }
+        guard let failure = stream?.failure, failure.kind != .cut else { return end(.broken(error)) }
+        end(.notSecured(failure))
+    }
 
     // MARK: Sending
 
@@ -141,24 +174,27 @@ final class RedisConnection: Socket {
         if phase == .settingUp || phase == .ready, !isWriteArmed { send() }
     }
 
-    override func writable() { send() }
+    override func writable() {
+        if phase == .securing { goOnWithHandshake() } else { send() }
+    }
 
     private func send() {
         switch flush(output) {
         case .done: if output.capacity > Self.mostKept { output = ByteBuffer(capacity: 4 << 10) }
         case .blocked: break
-        case .failed(let error): end(.broken(error))
+        case .failed(let error): breakOff(error)
         }
     }
 
     // MARK: Receiving
 
     override func readable() {
+        if phase == .securing { return goOnWithHandshake() }
         switch read(into: input, minimum: Self.smallestRead) {
         case .bytes: receive()
         case .wouldBlock: break
         case .endOfStream: end(.closedByEngine)
-        case .failed(let error): end(.broken(error))
+        case .failed(let error): breakOff(error)
         }
     }
 
@@ -197,7 +233,7 @@ final class RedisConnection: Socket {
     /// The next time at which something is late.
     private var nextTime: Int64? {
         var times: [Int64] = []
-        if phase == .connecting || phase == .settingUp { times.append(began + settings.setUpLimit) }
+        if [.connecting, .securing, .settingUp].contains(phase) { times.append(began + settings.setUpLimit) }
         if let oldest = awaited.oldest { times.append(oldest + settings.stall) }
         if let deadline = awaited.nextDeadline { times.append(deadline) }
         return times.min()
@@ -220,6 +256,7 @@ final class RedisConnection: Socket {
         for entry in awaited.takeLate(at: now) { finish(entry, .late) }
         let hasStalled = awaited.oldest.map { now >= $0 + settings.stall } ?? false
         switch phase {
+        case .securing: if now >= began + settings.setUpLimit { return end(.handshakeLate) }
         case .connecting, .settingUp: if now >= began + settings.setUpLimit { return end(.setUpLate) }
         case .ready: if hasStalled { return end(.stalled) }
         // A completion has ended the connection.

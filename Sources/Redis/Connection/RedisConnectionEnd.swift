@@ -1,5 +1,6 @@
 package import Bytes
 package import Libevent
+package import TLS
 
 /// The reason why a connection to an engine ended, or never began.
 package enum RedisConnectionEnd: Error, Hashable, Sendable {
@@ -11,6 +12,11 @@ package enum RedisConnectionEnd: Error, Hashable, Sendable {
 
     case noAddress(ResolveError)
     case notConnected(SystemError)
+    /// One of the two refused the other in TLS, perhaps right after the handshake, when the engine judges the
+    /// certificate that it is shown.
+    case notSecured(TLSFailure)
+    /// The TLS handshake was not done in time.
+    case handshakeLate
     /// The connection was not ready in time.
     case setUpLate
     /// The engine refused a command that prepares the connection, in its words.
@@ -32,6 +38,9 @@ extension RedisConnectionEnd: CustomStringConvertible {
         switch self {
         case .noAddress(let error): error.description
         case .notConnected(let error): "no connection: \(error.message)"
+        case .notSecured(let failure): "no TLS with the engine: \(failure.reason)"
+        case .handshakeLate:
+            "the TLS handshake was not done in time; perhaps the engine does not speak TLS at this port"
         case .setUpLate: "the engine did not answer in time when the connection was prepared"
         case .refused(let step, let text): "the engine refused \(step.rawValue): \(String(text))"
         case .closedByEngine: "the engine closed the connection"

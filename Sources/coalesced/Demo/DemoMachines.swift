@@ -176,7 +176,7 @@ final class DemoMachines {
 
     /// Whether each worker of a machine has its connection to the engine, and the log of purges was read.
     private func isSharing(_ machine: Int) -> Bool {
-        let client = AdminClient(address: .unix(path: folder.admin(of: machine)), remedy: "")
+        let client = AdminClient(address: AdminAddress(.unix(path: folder.admin(of: machine))), remedy: "")
         guard let reply = try? client.send("GET", "/status"), let status = JSONValue(reply.body),
             let tier = status["shared"], let workers = status["workers"]?.number
         else { return false }
