@@ -107,18 +107,25 @@ extension ValueSyntax<[TLSIdentity]> {
             range: "[{certificate: /file, key: /file}, …]",
             write: { ["[\($0.flatMap(identity.write).joined(separator: ", "))]"] },
             parse: { text throws(ValueMistake) in
-                // The text of a variable is YAML, too.
-                guard case .success(let document) = Document.parse(text), let root = document.root else {
-                    throw ValueMistake(
-                        description:
-                            "not understood; give it as in the file: `{certificate: /site.pem, key: /site.key}`")
-                }
-                var reader = Reader(document)
-                guard let identities = read(root, "the value", &reader), reader.notes.isEmpty else {
-                    throw ValueMistake(description: reader.notes.map(\.message).joined(separator: "; "))
-                }
-                return identities
+                try value(ofYAML: text, such: "{certificate: /site.pem, key: /site.key}", read)
             }, read: read)
+    }
+}
+
+extension ValueSyntax {
+    /// Reads the text of a variable that is YAML, too.
+    /// - Parameter example: what the text may be.
+    static func value(
+        ofYAML text: String, such example: String, _ read: (Node, String, inout Reader) -> Value?
+    ) throws(ValueMistake) -> Value {
+        guard case .success(let document) = Document.parse(text), let root = document.root else {
+            throw ValueMistake(description: "not understood; give it as in the file: `\(example)`")
+        }
+        var reader = Reader(document)
+        guard let value = read(root, "the value", &reader), reader.notes.isEmpty else {
+            throw ValueMistake(description: reader.notes.map(\.message).joined(separator: "; "))
+        }
+        return value
     }
 }
 

@@ -15,11 +15,25 @@ enum UpstreamTLSKeys {
         """
 
     static let tls: ValueSyntax<UpstreamTLSSettings> = {
-        let syntax = ValueSyntax<UpstreamTLSSettings?>.map("`tls`", from: UpstreamTLSSettings(), keys, or: "default")
-        return ValueSyntax(write: syntax.write) { node, name, reader in
-            syntax.read(node, name, &reader).map { $0 ?? UpstreamTLSSettings() }
+        let syntax = ValueSyntax<TLSPeerSettings?>.map("`tls`", from: TLSPeerSettings(), keys, or: word)
+        @Sendable func read(_ node: Node, _ name: String, _ reader: inout Reader) -> TLSPeerSettings? {
+            if case .mapping = node {
+            } else if node.string != word {
+                reader.note(
+                    node.position, "`\(name)` is not \(node.kind); give keys such as `\(example)`, or `\(word)`")
+                return nil
+            }
+            return syntax.read(node, name, &reader).map { $0 ?? TLSPeerSettings() }
         }
+        return ValueSyntax(
+            write: syntax.write,
+            parse: { text throws(ValueMistake) in
+                try ValueSyntax<TLSPeerSettings>.value(ofYAML: text, such: example, read)
+            }, read: read)
     }()
+
+    private static let word = "default"
+    private static let example = "{ca: /etc/ssl/ca.pem}"
 
     private static let keys: [Key<UpstreamTLSSettings>] = [
         Key("server-name", \.serverName, given(ValueSyntax<String>(.serverName)), "The name of the certificates."),

@@ -51,11 +51,16 @@ package struct Variables: Sendable {
         targets.map { ($0.key, $0.value.path) }.sorted { $0.name < $1.name }
     }
 
-    /// The variable that sets the key at `path`, or the list that it is in; `nil` if there is none in this environment.
+    /// The variable that sets the key at `path`, or the list or map that it is in; `nil` if there is none in this
+    /// environment.
     package func name(forKey path: String) -> String? {
-        let path = String(path.prefix { $0 != "[" })
-        let name = Self.name(of: path)
-        return values.contains { $0.name == name } && Self.targets[name]?.path == path ? name : nil
+        var path = path.prefix { $0 != "[" }
+        while true {
+            let name = Self.name(of: String(path))
+            if Self.targets[name]?.path == String(path) { return values.contains { $0.name == name } ? name : nil }
+            guard let dot = path.lastIndex(of: ".") else { return nil }
+            path = path[..<dot]
+        }
     }
 
     /// - Returns: the values that are wrong, and the variables that set no key.

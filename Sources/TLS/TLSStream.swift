@@ -101,6 +101,10 @@ public import Libevent
 
     private func failure(_ result: Int32) -> TLSFailure {
         let code = OpenSSLErrors.takeFirst()
+        // Alerts of the peer have the reasons from 1000 on. Its word explains why it took no more bytes.
+        if coalesced_library(code) == ERR_LIB_SSL, coalesced_reason(code) >= SSL_AD_REASON_OFFSET {
+            return TLSFailure(.alert, OpenSSLErrors.text(code))
+        }
         let (readError, writeError) = unsafe (wire.pointee.read_error, wire.pointee.write_error)
         if readError != 0 { return TLSFailure(.cut, SystemError(.receive, code: readError).message) }
         if writeError != 0 { return TLSFailure(.cut, SystemError(.send, code: writeError).message) }
@@ -118,8 +122,6 @@ public import Libevent
         if reason == SSL_R_PEER_DID_NOT_RETURN_A_CERTIFICATE {
             return TLSFailure(.certificate, "the client has sent no certificate")
         }
-        // Alerts of the peer have the reasons from 1000 on.
-        if reason >= SSL_AD_REASON_OFFSET { return TLSFailure(.alert, OpenSSLErrors.text(code)) }
         if reason == ERR_R_MALLOC_FAILURE { return TLSFailure(.shortage, "memory is short") }
         return TLSFailure(.protocolError, OpenSSLErrors.text(code))
     }

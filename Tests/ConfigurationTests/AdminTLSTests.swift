@@ -35,7 +35,7 @@ import Testing
         let lacking =
             "there is no certificate for the admin listener, which speaks TLS; name one in `tls: {certificates: [{certificate: /site.pem, key: /site.key}]}`"
         let text = "admin: {address: 'https://127.0.0.1:1'}\n"
-        #expect(Shelf.usual.load(text).mistakes == ["f:1:9: \(lacking)"])
+        #expect(Shelf.usual.load(text).mistakes == ["f:1:18: \(lacking)"])
         #expect(try Shelf.usual.load(text + Self.certificates).get().warnings.isEmpty)
         #expect(
             Shelf.usual.load("admin: {address: 'https://unix:/a'}\n" + Self.certificates).mistakes == [

@@ -28,7 +28,7 @@ import Testing
         func warnings(_ keys: String) throws -> [String] {
             try shelf.load("shared: {\(keys)}\n").get().warnings.map(\.warning)
         }
-        #expect(try warnings("engine: 'rediss://a'") == ["f:1:10: warning: \(missing)"])
+        #expect(try warnings("engine: 'rediss://a'") == ["f:1:18: warning: \(missing)"])
         for keys in [
             "engine: 'redis://a'", "engine: 'rediss://a', tls: {verify: off}",
             "engine: 'rediss://a', tls: {ca: /b.pem}",
@@ -39,6 +39,17 @@ import Testing
         flags.engines = [try ScalarSyntax.engine.value(of: "rediss://a")]
         #expect(
             try shelf.loadWithoutFile([:], flags).get().warnings.map(\.warning) == ["--shared: warning: \(missing)"])
+    }
+
+    @Test func `is set by a variable, too, whose mistakes have its name`() throws {
+        let (file, name) = ("shared: {engine: 'rediss://a'}\n", "COALESCED_SHARED_TLS")
+        let settings = try Shelf.usual.load(file, [name: "{ca: /b.pem, server-name: redis.internal}"]).get()
+        #expect(settings.proxy.shared.tls.serverName == "redis.internal")
+        #expect(settings.proxy.shared.tls.authorities?.content == ByteSlice(Shelf.usual.texts["/b.pem"] ?? ""))
+        #expect(
+            Shelf.usual.load(file, [name: "{ca: /missing}"]).mistakes == [
+                "\(name): `ca: /missing` cannot be read: Permission denied; let us"
+            ])
     }
 
     @Test(arguments: [

@@ -65,7 +65,7 @@ import Testing
             let machine = try Program.serve(servers: [origin.url], wrong)
             defer { machine.stop() }
             #expect(try machine.send("GET", "/a", []).text == "page")
-            let reason = "no TLS with the engine: unable to get local issuer certificate"
+            let reason = "no TLS with the engine: self-signed certificate in certificate chain"
             try eventually("the log says why") { machine.diagnostics.contains("no connection to \(url): \(reason)") }
             #expect(try machine.admin.get("/status").wholeText.contains(reason))
             let run = try Program.run(
