@@ -82,9 +82,17 @@ import Testing
     @Test func `what the engine refuses is told of in its words`() throws {
         try machine { _, proxy, engine in
             try engine.command(["ACL", "SETUSER", "default", "-xadd"])
-            try proxy.get("/1")
-            try eventually("it is told of") { lines(proxy, "NOPERM") >= 1 }
-            for page in 2...40 { try proxy.get("/\(page)") }
+            // On a busy machine an answer of the engine may come too late, and nothing is written for that page.
+            var pages = 0
+            func get() throws {
+                pages += 1
+                try proxy.get("/\(pages)")
+            }
+            try eventually("it is told of") {
+                try get()
+                return lines(proxy, "NOPERM") >= 1
+            }
+            for _ in 1...40 { try get() }
             #expect(lines(proxy, "NOPERM") <= 10, "\(proxy.diagnostics)")
         }
     }
