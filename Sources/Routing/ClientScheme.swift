@@ -16,9 +16,13 @@ public enum ClientScheme: Sendable, CaseIterable {
         if isFromTrustedProxy, fields.present.contains(.xForwardedProto) {
             self = Self.said(in: fields)
         } else {
-            self = isSecure ? .https : .http
+            self.init(isSecure: isSecure)
         }
     }
+
+    /// The scheme of a connection.
+    @inlinable
+    public init(isSecure: Bool) { self = isSecure ? .https : .http }
 
     @usableFromInline
     static func said(in fields: FieldView) -> ClientScheme {
@@ -27,7 +31,7 @@ public enum ClientScheme: Sendable, CaseIterable {
         while let member = members.next() {
             isSecure = member.isEqualIgnoringCase(to: "https") || member.isEqualIgnoringCase(to: "wss")
         }
-        return isSecure ? .https : .http
+        return ClientScheme(isSecure: isSecure)
     }
 
     /// In lower case.
@@ -37,6 +41,9 @@ public enum ClientScheme: Sendable, CaseIterable {
         case .https: "https"
         }
     }
+
+    /// Whether a URL names this scheme.
+    public func isNamed(_ name: Span<UInt8>) -> Bool { name.isEqualIgnoringCase(to: self.name) }
 
     /// The port of a URL that names none.
     public var defaultPort: UInt16 {

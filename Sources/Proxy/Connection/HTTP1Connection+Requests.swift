@@ -130,8 +130,7 @@ extension HTTP1Connection {
         }
         buffer.consume(head.length)
         beginServing()
-        if PurgeMethod.isMethod(of: head, fields.view) { return purge(head, fields) }
-        if answerChallenge(head, fields) { return }
+        if LaterAnswer.begin(head, fields, on: self) { return }
         do throws(SyntheticResponse) {
             let request = try context.admit(
                 head, fields, on: route, from: peer, isFromTrustedProxy: isTrustedProxy, over: security,

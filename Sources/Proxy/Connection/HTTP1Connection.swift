@@ -12,8 +12,8 @@ import Libevent
 /// between requests ─first byte→ head ─taken→ (content ─complete, or not needed→) answering ─answered→ between requests
 /// ```
 ///
-/// This file has time and the end of the program. The extensions have requests (`Requests`), their content
-/// (`Content`), and `PURGE` (`Purging`).
+/// This file has time and the end of the program. The extensions have requests (`Requests`) and their content
+/// (`Content`).
 final class HTTP1Connection: HTTP1Responses {
     /// The reader of the current request's content, until the content is complete, or the rest of it is not needed.
     var content: ContentReader?
@@ -61,7 +61,7 @@ final class HTTP1Connection: HTTP1Responses {
 
     override func programEnds() {
         guard transaction == nil, let answered else { return super.programEnds() }
-        purged(answered, .ending)
+        LaterAnswer(to: answered, on: self).purged(.ending)
     }
 
     override func resumeContent() {

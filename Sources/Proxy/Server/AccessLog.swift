@@ -16,7 +16,19 @@ final class AccessLog: Sendable {
     private let queues: [AccessLogQueue]
     private let flushWait: Duration
 
-    init(_ settings: AccessLogSettings, workers: Int, log: Logger) throws(SystemError) {
+    /// - Returns: `nil` if the settings want no log.
+    static func open(_ settings: AccessLogSettings, workers: Int, log: Logger) throws(ProxyServer.StartError)
+        -> AccessLog?
+    {
+        guard settings.target != .off else { return nil }
+        do throws(SystemError) {
+            return try AccessLog(settings, workers: workers, log: log)
+        } catch {
+            throw .accessLog(error, path: settings.path)
+        }
+    }
+
+    private init(_ settings: AccessLogSettings, workers: Int, log: Logger) throws(SystemError) {
         let queues = (0..<workers).map { _ in AccessLogQueue(capacity: settings.batchCapacity) }
         self.queues = queues
         flushWait = settings.flushWait

@@ -1,4 +1,5 @@
 import Bytes
+import Libevent
 import Routing
 import TLS
 
@@ -17,6 +18,13 @@ struct Certificates {
     /// - Throws: if a file is damaged; nothing has changed then.
     func changed(to new: ProxySettings, workers count: Int) throws(ProxyServer.StartError) -> Certificates {
         do throws(TLSSettingsError) { return try made(for: new, workers: count) } catch { throw .tls(error) }
+    }
+
+    /// - Returns: `nil` without a TLS listener.
+    func snapshot(at targets: [ListenTarget], _ settings: ProxySettings) -> TLSSnapshot? {
+        guard !servers.isEmpty else { return nil }
+        let secured = targets.filter { settings.secureListeners[$0.configured] != nil }
+        return TLSSnapshot(addresses: secured.map(\.address), certificates: reports)
     }
 
     private func made(for new: ProxySettings, workers count: Int) throws(TLSSettingsError) -> Certificates {

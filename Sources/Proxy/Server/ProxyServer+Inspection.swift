@@ -19,11 +19,7 @@ extension ProxyServer {
             upstreams: loopSettings.origins.map {
                 ($0.settings.name, formerOrigins.snapshot(with: $0), $0.settings.maxConcurrentFetches)
             },
-            tls: certificates.servers.isEmpty
-                ? nil
-                : TLSSnapshot(
-                    addresses: targets.filter { loopSettings.settings.secureListeners[$0.configured] != nil }.map(
-                        \.address), certificates: certificates.reports),
+            tls: certificates.snapshot(at: targets, loopSettings.settings),
             tier: tier.map { TierSnapshot(of: $0.purges.engines, shared.tier, at: control.now) },
             accessLog: accessLog?.status.families() ?? [])
     }
@@ -64,14 +60,7 @@ extension ProxyServer {
                         processorTimes: [ProcessUsage.processorTimeOfThisThread],
                         iterationTimes: [worker.context.loop.iterationTimes])
                 ))
-        }) { (answers: [(worker: Int, usage: WorkerUsage)]) in
-            completion(
-                answers.sorted { $0.worker < $1.worker }.reduce(into: WorkerUsage()) { all, answer in
-                    all.latencies.merge(answer.usage.latencies)
-                    all.processorTimes += answer.usage.processorTimes
-                    all.iterationTimes += answer.usage.iterationTimes
-                })
-        }
+        }) { completion(WorkerUsage(merging: $0)) }
     }
 
     /// The servers of each upstream, in the order of the configuration; `completion` is called on the control loop. Only

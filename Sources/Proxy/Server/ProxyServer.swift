@@ -98,14 +98,10 @@ package final class ProxyServer {
         state = .starting
         let count = settings.workers > 0 ? settings.workers : processorCount()
         do throws(StartError) {
-            do throws(ListenError) {
-                targets = try ListenTarget.open(settings.listeners, listening, forLoops: count, from: inherited)
-            } catch {
-                throw .listen(error)
-            }
+            targets = try open(settings.listeners, forLoops: count, from: inherited)
             addresses = targets.map(\.address)
             certificates = try certificates.changed(to: settings, workers: count)
-            try openAccessLog(workers: count)
+            accessLog = try .open(accessLogSettings, workers: count, log: shared.log)
         } catch {
             stop()
             return ready(.failure(error))
@@ -150,13 +146,6 @@ package final class ProxyServer {
 
     /// The sockets at which clients connect, for the program that takes the place of this one.
     package var sockets: [ListeningSocket] { targets.flatMap(\.sockets) }
-
-    private func openAccessLog(workers count: Int) throws(StartError) {
-        guard accessLogSettings.target != .off else { return }
-        accessLog = try Result { () throws(SystemError) in
-            try AccessLog(accessLogSettings, workers: count, log: shared.log)
-        }.mapError { StartError.accessLog($0, path: accessLogSettings.path) }.get()
-    }
 
     /// Every loop uses the new settings for its next requests; connections stay open. First all loops accept at the
     /// addresses that the new settings add; then none accepts at those that they no longer have. Workers, storage and
@@ -212,8 +201,15 @@ package final class ProxyServer {
             // Clients would wait in its queue forever.
             guard new.listeners.contains(target.configured) else { throw .inherited(.notConfigured(target.address)) }
         }
+        return try open(new.listeners, forLoops: workers.count)
+    }
+
+    private func open(
+        _ addresses: [SocketAddress], forLoops count: Int, from inherited: InheritedSockets = InheritedSockets()
+    ) throws(StartError) -> [ListenTarget] {
         do throws(ListenError) {
-            return try ListenTarget.open(new.listeners, listening, forLoops: workers.count, keeping: targets)
+            return try ListenTarget.open(
+                addresses, listening, forLoops: count, from: inherited, keeping: targets)
         } catch {
             throw .listen(error)
         }

@@ -67,3 +67,15 @@ package struct WorkerUsage: Sendable {
     /// How long the iterations of each worker's loop took, in the same order.
     package var iterationTimes: [DurationCounts] = []
 }
+
+extension WorkerUsage {
+    /// Of all workers, from that of each with its index.
+    init(merging workers: [(index: Int, usage: WorkerUsage)]) {
+        self.init()
+        for (_, usage) in workers.sorted(by: { $0.index < $1.index }) {
+            latencies.merge(usage.latencies)
+            processorTimes += usage.processorTimes
+            iterationTimes += usage.iterationTimes
+        }
+    }
+}

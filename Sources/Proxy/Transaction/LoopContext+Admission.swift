@@ -97,8 +97,7 @@ extension LoopContext {
         if target.form == .absolute {
             // A proxy that terminates TLS may write the scheme of the request it received, or of the request it sends.
             let name = fields.bytes.extracting(target.scheme.range)
-            let isSpoken = name.isEqualIgnoringCase(to: isSecure ? "https" : "http")
-            guard isSpoken || name.isEqualIgnoringCase(to: scheme.name) else {
+            guard scheme.isNamed(name) || ClientScheme(isSecure: isSecure).isNamed(name) else {
                 throw SyntheticResponse(.misdirectedRequest, "URLs of this scheme are not served here.")
             }
         }
@@ -106,5 +105,17 @@ extension LoopContext {
             throw SyntheticResponse(.misdirectedRequest, "This host is not served here.")
         }
         return loopSettings.route(head, fields, scheme)
+    }
+
+    /// Whether `rules` refuse a request. Takes a token of its client if they do not.
+    /// - Parameters:
+    ///   - peer: the other end of the client connection.
+    ///   - fields: of the request.
+    @inline(never) // Two callers, of which one is rare.
+    func refusal(by rules: AccessRules, of peer: SocketAddress, isTrustedProxy: Bool, _ fields: FieldView)
+        -> AccessRules.Refusal?
+    {
+        let client = recorder.trustedProxies.client(of: peer, isProxied: isTrustedProxy, fields)
+        return rules.refusal(of: client, fields, shared.limiter, hash: shared.keyHash, at: loop.now)
     }
 }

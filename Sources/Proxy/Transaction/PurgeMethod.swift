@@ -125,6 +125,19 @@ struct PurgeMethod {
     }
 }
 
+extension SyntheticResponse {
+    /// The response to a `PURGE`.
+    init(_ answer: PurgeAnswer) {
+        switch answer {
+        case .done(let text): self.init(purged: text)
+        case .elsewhere:
+            self.init(
+                .serviceUnavailable, "Another program is taking the place of this one: send the purge again.")
+        case .ending: self.init(.serviceUnavailable, "The program is ending.")
+        }
+    }
+}
+
 extension PurgeRequest {
     /// Adds the URL of a request, or everything below it.
     /// - Returns: a line for the log.

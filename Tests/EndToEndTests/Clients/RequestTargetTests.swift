@@ -75,7 +75,7 @@ import Testing
             #expect(try client.answer().text == "x")
             try client.send("GET \(target) HTTP/1.1\r\nHost: one.example\r\n\r\n")
             let answer = try client.answer()
-            #expect(answer.status == 421 && answer.text.contains("http URLs"))
+            #expect(answer.status == 421 && answer.text.contains("URLs of this scheme"))
             #expect(origin.total == 1)
         }
     }

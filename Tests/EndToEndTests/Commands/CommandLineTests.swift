@@ -98,7 +98,10 @@ import Testing
         (["--listen", "-1"], "'-1' is invalid for '--listen <addr:port>': not an address to listen on"),
         (["--upstream", "-1"], "'-1' is invalid for '--upstream <url|unix:path>'"),
         (["--shared", "-1"], "'-1' is invalid for '--shared <url|unix:path>': not understood; give a URL such as"),
-        (["--shared", "rediss://a"], "'rediss://a' is invalid for '--shared <url|unix:path>': TLS to the engine is"),
+        (
+            ["--shared", "http://a"],
+            "'http://a' is invalid for '--shared <url|unix:path>': the scheme must be `redis://`"
+        ),
         (["--admin", "-1"], "'-1' is invalid for '--admin <addr:port|unix:path|off>'"),
         (["--log-level", "-1"], "'-1' is invalid for '--log-level <level>': not understood; give one of these words"),
         (["--config", ""], "'' is invalid for '--config <file>': it is empty; name a file"),
@@ -107,7 +110,7 @@ import Testing
         (["--workers", "--memory", "1GiB"], "'--memory' is invalid for '--workers <n>'"),
         (["status", "--admin", "off"], "'off' is invalid for '--admin <addr:port|unix:path>': a running proxy"),
         (
-            ["status", "--admin", "http://127.0.0.1:8081"],
+            ["status", "--admin", "ftp://127.0.0.1:8081"],
             "not the address of an admin listener: it is a URL; give one such as `127.0.0.1:8081` or `unix:/path`"
         ),
         (

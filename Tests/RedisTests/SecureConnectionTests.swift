@@ -8,7 +8,7 @@ import Testing
 @testable import Redis
 
 /// A client and an engine that speaks TLS.
-struct SecureEngineTests {
+struct SecureConnectionTests {
     @Test(arguments: ["TLSv1.2", "TLSv1.3"]) func `commands, pushes and megabytes pass`(version: String) throws {
         let engine = try SecureEngine { _ in ["--tls-protocols", version] }
         var (client, received): (TestClient?, ByteSlice?)
