@@ -23,6 +23,9 @@ package final class AdminServer {
     /// the time is no longer than a nearby client needs.
     static let leaveTime: Int64 = 20_000_000
 
+    /// The time, in nanoseconds, that a client has to send its request once another program accepts the connections.
+    static let lastRequestTime: Int64 = 400_000_000
+
     private let pages: AdminPages
     private let loop: EventLoop
     /// Called for the first request that is refused because of its source.
@@ -43,6 +46,8 @@ package final class AdminServer {
     package private(set) var sockets: [ListeningSocket] = []
     /// The oldest connection first.
     private var connections: [AdminConnection] = []
+    /// Called once no client is about to send its request.
+    private var whenFinished: (() -> Void)?
 
     /// The address of the listener, with the actual port.
     package let address: SocketAddress
@@ -124,6 +129,19 @@ package final class AdminServer {
         sockets = []
     }
 
+    /// Waits for the clients whose connections were accepted and whose requests are yet to come, a short time at most.
+    /// Call `stopAccepting` before.
+    /// - Parameter completion: called once, perhaps at once.
+    package func finish(_ completion: @escaping () -> Void) {
+        whenFinished = completion
+        loop.schedule(after: Self.lastRequestTime) { [weak self] in self?.whenFinished.take()?() }
+        finishIfDone()
+    }
+
+    private func finishIfDone() {
+        if !connections.contains(where: \.awaitsRequest) { whenFinished.take()?() }
+    }
+
     /// Stops accepting, answers the requests that wait, and ends the open connections.
     package func close() {
         stopAccepting()
@@ -131,7 +149,10 @@ package final class AdminServer {
         for connection in connections { connection.end() }
     }
 
-    func ended(_ connection: AdminConnection) { connections.removeAll { $0 === connection } }
+    func ended(_ connection: AdminConnection) {
+        connections.removeAll { $0 === connection }
+        finishIfDone()
+    }
 
     /// Applies settings that were read again, as far as they may change: the names, the token, and the certificates of
     /// handshakes from now on.

@@ -31,6 +31,8 @@ struct coalesced_wire {
     int read_error, write_error;
     // Whether the peer has ended its side of the stream.
     int has_ended;
+    // How often OpenSSL may still read from the kernel before its caller gets the word again.
+    int reads;
     // Bytes of `rest` from `rest_start` up to `rest_end` wait for the kernel.
     unsigned char *_Nullable rest;
     size_t rest_start, rest_end, rest_capacity;
@@ -41,6 +43,10 @@ struct coalesced_wire {
 
 // More bytes wait only if a peer has many records sent to it, such as answers to key updates, and reads none.
 enum { coalesced_most_rest = 256 << 10 };
+
+// A call of OpenSSL returns only with bytes of the stream, or without more from the kernel. A peer that sends key updates without pause would
+// hold a loop in it, so each call reads the kernel this often at most, some 16 KiB each time, and then says that it waits for the peer.
+enum { coalesced_most_reads = 4 };
 
 static inline size_t coalesced_wire_rest(const struct coalesced_wire *_Nonnull wire) { return wire->rest_end - wire->rest_start; }
 
@@ -113,6 +119,11 @@ static inline int coalesced_bio_read(BIO *bio, char *bytes, int count) {
         wire->early_start += left;
         return (int)left;
     }
+    if (wire->reads <= 0) {
+        BIO_set_retry_read(bio);
+        return -1;
+    }
+    wire->reads--;
     do { received = syscall(SYS_recvfrom, wire->descriptor, bytes, count, 0, NULL, NULL); } while (received < 0 && errno == EINTR);
     if (received == 0) wire->has_ended = 1;
     if (received < 0) {
@@ -233,6 +244,21 @@ static inline int coalesced_ticket_keys(SSL_CTX *_Nonnull context,
                                         int (*_Nonnull callback)(SSL *_Nullable, unsigned char *_Nullable, unsigned char *_Nullable,
                                                                  EVP_CIPHER_CTX *_Nullable, EVP_MAC_CTX *_Nullable, int)) {
     return (int)SSL_CTX_set_tlsext_ticket_key_evp_cb(context, callback);
+}
+
+// A session ends with the certificate that its client has shown: the handshake is then a full one, in which the certificate is refused.
+static inline SSL_TICKET_RETURN coalesced_use_ticket(SSL *ssl, SSL_SESSION *session, const unsigned char *name, size_t count,
+                                                     SSL_TICKET_STATUS status, void *argument) {
+    (void)ssl, (void)name, (void)count, (void)argument;
+    if (status == SSL_TICKET_EMPTY || status == SSL_TICKET_NO_DECRYPT) return SSL_TICKET_RETURN_IGNORE_RENEW;
+    if (status != SSL_TICKET_SUCCESS && status != SSL_TICKET_SUCCESS_RENEW) return SSL_TICKET_RETURN_ABORT;
+    X509 *peer = SSL_SESSION_get0_peer(session);
+    if (peer != NULL && X509_cmp_current_time(X509_get0_notAfter(peer)) <= 0) return SSL_TICKET_RETURN_IGNORE_RENEW;
+    return status == SSL_TICKET_SUCCESS ? SSL_TICKET_RETURN_USE : SSL_TICKET_RETURN_USE_RENEW;
+}
+
+static inline int coalesced_check_tickets(SSL_CTX *_Nonnull context) {
+    return SSL_CTX_set_session_ticket_cb(context, NULL, coalesced_use_ticket, NULL);
 }
 
 // Sets the key of a ticket's code to `count` bytes; HMAC with SHA-256.

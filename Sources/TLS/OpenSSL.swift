@@ -23,6 +23,7 @@ import COpenSSL
     /// A context with the settings that all have.
     /// - Throws: if memory is short.
     init(_ method: OpaquePointer?, minimumVersion: TLSVersion) throws(TLSSettingsError) {
+        OpenSSLErrors.forgetFormer()
         guard let made = unsafe SSL_CTX_new(method) else { throw OpenSSL.shortage }
         unsafe pointer = made
         guard unsafe coalesced_prepare_context(made, minimumVersion.number, 0) == 1,
@@ -78,6 +79,15 @@ public enum TLSVersion: String, Sendable, Hashable, CaseIterable {
         unsafe self.store = store
         self.certificates = certificates
         self.isExact = isExact
+    }
+
+    /// SHA-256 of each certificate.
+    var digest: [UInt8] {
+        certificates.flatMap { certificate in
+            var (digest, count) = ([UInt8](repeating: 0, count: 32), UInt32(0))
+            _ = unsafe X509_digest(certificate.pointer, EVP_sha256(), &digest, &count)
+            return digest
+        }
     }
 
     /// The authorities of a file in PEM form.

@@ -69,6 +69,8 @@ public struct TLSIdentity: Sendable, Hashable {
     private let bytes: ByteSlice
 
     init(_ bytes: ByteSlice) throws(TLSSettingsError) {
+        // Whoever reads the file looks for the errors of this file.
+        OpenSSLErrors.forgetFormer()
         let made = unsafe bytes.span.withUnsafeBytes { unsafe coalesced_memory($0.baseAddress, $0.count) }
         guard let made = unsafe made else { throw OpenSSL.shortage }
         self.bytes = bytes

@@ -41,11 +41,14 @@ public struct TLSServerSettings: Sendable {
     private let settings: TLSServerSettings
     /// `http/1.1` and so on, each behind a byte with its length.
     private let protocols: [UInt8]
+    /// Of the clients' authorities: a session is over when they change.
+    private let authoritiesDigest: [UInt8]
 
     /// - Throws: if a certificate or a key is damaged, or they do not belong together.
     public init(_ settings: TLSServerSettings) throws(TLSSettingsError) {
         self.settings = settings
         protocols = settings.protocols.flatMap { [UInt8(truncatingIfNeeded: $0.utf8.count)] + Array($0.utf8) }
+        authoritiesDigest = settings.clientAuthorities?.digest ?? []
         // Identities that are valid for the same names, such as one with an ECDSA and one with an RSA key, share a context.
         var contexts: [[String]: Context] = [:]
         var first: Context?
@@ -116,6 +119,7 @@ public struct TLSServerSettings: Sendable {
         _ = unsafe coalesced_ticket_keys(context) { ssl, name, vector, cipher, code, isForNewTicket in
             unsafe TLSServer.ticketKey(ssl, name, vector, cipher, code, isForNewTicket == 1)
         }
+        _ = unsafe coalesced_check_tickets(context)
     }
 
     /// Begins the handshake of a connection; `nil` if memory is short. On the loop.
@@ -155,12 +159,14 @@ public struct TLSServerSettings: Sendable {
         return SSL_CLIENT_HELLO_SUCCESS
     }
 
-    /// A session is resumed only for the same name and the same rule about client certificates: what the client has
-    /// shown for one host says nothing to another.
+    /// A session is resumed only for the same name, the same rule about client certificates and the same authorities of
+    /// those: what the client has shown for one host says nothing to another.
     private func setSessionContext(of ssl: OpaquePointer, for name: String?) {
         var text = Array((name ?? "").utf8)
         text.append(0)
-        text.append(UInt8(truncatingIfNeeded: unsafe SSL_get_verify_mode(ssl)))
+        let mode = unsafe SSL_get_verify_mode(ssl)
+        text.append(UInt8(truncatingIfNeeded: mode))
+        if mode != SSL_VERIFY_NONE { text += authoritiesDigest }
         var digest = [UInt8](repeating: 0, count: 32)
         var count: UInt32 = 0
         _ = unsafe EVP_Digest(text, text.count, &digest, &count, EVP_sha256(), nil)

@@ -80,10 +80,13 @@ public import Libevent
     /// Goes on with the handshake as far as the bytes that have arrived lead. Takes up to about a millisecond.
     public func advance() -> Progress {
         guard state == .shaking else { return state == .open ? .done : .failed(TLSFailure(.cut, "it has ended")) }
-        guard unsafe coalesced_wire_flush(wire) == 1 || wire.pointee.write_error == 0 else { return fail(-1) }
         OpenSSLErrors.forgetFormer()
+        guard unsafe coalesced_wire_flush(wire) == 1 || wire.pointee.write_error == 0 else { return fail(-1) }
+        unsafe wire.pointee.reads = Self.mostReads
         let result = unsafe SSL_do_handshake(ssl)
         if result == 1 {
+            // The peer waits for the last bytes of ours.
+            guard unsafe coalesced_wire_rest(wire) == 0 else { return .needsRoom }
             state = .open
             return .done
         }
@@ -139,6 +142,7 @@ public import Libevent
         while true {
             var count = 0
             OpenSSLErrors.forgetFormer()
+            unsafe wire.pointee.reads = Self.mostReads
             let result = unsafe SSL_read_ex(ssl, start + received, memory.count - received, &count)
             received += count
             if result == 1 {
@@ -155,6 +159,7 @@ public import Libevent
             if received > 0 {
                 // The bytes come first; the next read reports the end, or the failure.
                 mayHoldBytes = true
+                OpenSSLErrors.forget()
                 return .bytes(received)
             }
             if error == SSL_ERROR_ZERO_RETURN { return .endOfStream }
@@ -218,6 +223,7 @@ public import Libevent
     }
 
     private static let mostOfRecord = 16 << 10
+    private static let mostReads = Int32(coalesced_most_reads)
 
     override public var holdsBytes: Bool {
         mayHoldBytes && (state == .open || state == .ended)
@@ -228,9 +234,12 @@ public import Libevent
         // Session tickets and key updates are no bytes of the stream, so OpenSSL must look.
         var (byte, count): (UInt8, Int) = (0, 0)
         OpenSSLErrors.forgetFormer()
+        unsafe wire.pointee.reads = Self.mostReads
         let result = unsafe SSL_peek_ex(ssl, &byte, 1, &count)
         if result == 1 { mayHoldBytes = true }
-        let isSilent = unsafe result == 0 && SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ
+        // Whatever a peer sends so much of, it is not silent.
+        let isSilent =
+            unsafe result == 0 && SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ && wire.pointee.reads > 0
         OpenSSLErrors.forget()
         return isSilent
     }

@@ -49,7 +49,8 @@ final class AddressRace {
     private var attempts: [UpstreamConnection] = []
     /// Begins the next connection attempt beside the pending ones.
     private var nextStart: Timer?
-    /// The failure of the previous address, which is reported if there is no further address.
+    /// The failure that is reported if there is no further address: that of the last one that took a connection, else
+    /// that of the previous address.
     private var failure = UpstreamError(.resolve, detail: "no address")
     /// The address of the last attempt that has failed, as text.
     private var failedAddress: ByteSlice?
@@ -92,7 +93,7 @@ final class AddressRace {
         // An unreachable network is not reported: it only shows, say, that this machine has IPv4 alone.
         noteFailure(failure, at: candidate.home, isTold: !error.isUnreachableNetwork)
         // The error of another address tells more than, say, that this machine has no IPv6.
-        if !error.isUnreachableNetwork || self.failure.failure == .resolve { self.failure = failure }
+        if !error.isUnreachableNetwork || self.failure.failure == .resolve { remember(failure) }
         connectToNext()
     }
 
@@ -114,8 +115,14 @@ final class AddressRace {
         noteFailure(error, at: connection.home)
         if attempts.last === connection { failedAddress = connection.addressText }
         attempts.removeAll { $0 === connection }
-        failure = error
+        remember(error)
         connectToNext()
+    }
+
+    /// A name often has an address at which its server does not listen. What is wrong with the handshake at another one
+    /// tells more.
+    private func remember(_ error: UpstreamError) {
+        if error.isOfHandshake || !failure.isOfHandshake { failure = error }
     }
 
     /// Abandons all other attempts. Addresses whose attempts began before the winner's, and are not established yet, are

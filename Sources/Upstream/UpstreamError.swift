@@ -73,6 +73,9 @@ package struct UpstreamError: Error, Sendable, CustomStringConvertible {
         }
     }
 
+    /// Whether the server took a connection, and its TLS handshake failed or was late.
+    var isOfHandshake: Bool { failure == .handshake || reason == .handshakeLate }
+
     /// The fixed word for the error in the `detail` of `Cache-Status`: the rule that a malformed response breaks, or
     /// the failed step.
     package var word: StaticString { reason?.name ?? failure.name }

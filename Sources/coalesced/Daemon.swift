@@ -405,11 +405,17 @@ final class Daemon {
             admin?.stopAccepting()
             server.handOver { [unowned self] in
                 // Purges reach that one through this one.
-                guard let predecessor, !predecessor.isClosed else { return loop.stop() }
-                predecessor.whenEnded = { [unowned self] in loop.stop() }
+                guard let predecessor, !predecessor.isClosed else { return leave() }
+                predecessor.whenEnded = { [unowned self] in leave() }
             }
             upgrade.letGo()
         }
+    }
+
+    /// Another program accepts, and this one has served its clients.
+    private func leave() {
+        guard let admin else { return loop.stop() }
+        admin.finish { [unowned self] in loop.stop() }
     }
 
     /// Empties the cache, since something was purged in the program that takes the place of this one: clients that are

@@ -53,6 +53,8 @@ final class ClientConnections {
     /// How many connections had a request or tunnel when draining began, or might still send a request and have not
     /// ended without one; `nil` before.
     private var underWay: Int?
+    /// When the connections that say nothing are looked through again, in nanoseconds of the loop's clock.
+    private var nextSilentSearch: Int64 = 0
     private var hasReportedCutOff = false
 
     init(ofWorker index: Int, _ tls: TLSServer?, in context: LoopContext) {
@@ -224,6 +226,7 @@ final class ClientConnections {
             adopting: descriptor, peer: peer, certificates, early: early, isCounted: client != nil, clients: self)
         handshaking[ObjectIdentifier(connection)] = connection
         connection.begin()
+        if closesIdle { connection.drain() }
     }
 
     private func serve(_ connection: HTTP1Connection, early: ByteBuffer?) {
@@ -255,7 +258,7 @@ final class ClientConnections {
                 }
             }
             guard maySearch, idle.find(among: connections, at: context.loop.now, timeout: timeouts.idle) else {
-                return false
+                return endSilentHandshake()
             }
             maySearch = false
         }
@@ -301,7 +304,10 @@ final class ClientConnections {
         batch.serve()
         onEmpty = whenEmpty
         closesIdle = closingIdle
-        if closingIdle { for connection in Array(connections.values) { connection.drain() } }
+        if closingIdle {
+            for connection in Array(connections.values) { connection.drain() }
+            for connection in handshaking.values { connection.drain() }
+        }
         underWay = connections.values.count { $0.phase != .lingering } + handshaking.count
         reportIfEmpty()
     }
@@ -355,6 +361,21 @@ extension ClientConnections {
         serve(connection, early: nil)
         // A client that comes while the program ends may send one request.
         if closesIdle { connection.drain() }
+    }
+
+    /// Ends the oldest connection whose client has said nothing for a while. Called only at the limit of connections.
+    /// - Returns: whether there was one.
+    fileprivate func endSilentHandshake() -> Bool {
+        let now = context.loop.now
+        guard now >= nextSilentSearch else { return false }
+        let oldest = handshaking.values.lazy.filter { !$0.hasBegun && !$0.isClosed }.min { $0.accepted < $1.accepted }
+        guard let oldest, now - oldest.accepted >= timeouts.firstRequest else {
+            // The search takes time, and those that it has found are young.
+            nextSilentSearch = now + timeouts.firstRequest / 4
+            return false
+        }
+        oldest.end("another client takes its place")
+        return true
     }
 
     /// Answers a client in the clear that sent a request in the clear.

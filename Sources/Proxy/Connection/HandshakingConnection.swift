@@ -17,6 +17,8 @@ import TLS
 /// ```
 final class HandshakingConnection: Socket {
     private unowned let clients: ClientConnections
+    /// The certificates when the connection was accepted, for the case that a reload leaves none.
+    private let tls: TLSServer?
     let peer: SocketAddress
     let certificates: ClientCertificates
     /// Whether the connection is counted for its client's address.
@@ -26,6 +28,8 @@ final class HandshakingConnection: Socket {
     /// `nil` while silent.
     private var stream: TLSStream?
     private var deadline = Deadline.none
+    /// When the connection was accepted, in nanoseconds of the loop's clock.
+    let accepted: Int64
     /// Whether the connection waits for its turn.
     var isQueued = false
     /// Whether the first byte has arrived.
@@ -36,9 +40,11 @@ final class HandshakingConnection: Socket {
         early: ByteBuffer?, isCounted: Bool, clients: ClientConnections
     ) {
         self.clients = clients
+        tls = clients.tls
         self.peer = peer
         self.certificates = certificates
         self.isCounted = isCounted
+        accepted = clients.context.loop.now
         self.early = early?.isEmpty == false ? early : nil
         super.init(adopting: descriptor, on: clients.context.loop)
         deadline = loop.deadlines.arm(self, after: clients.timeouts.head)
@@ -86,7 +92,7 @@ final class HandshakingConnection: Socket {
             clients.refuseInTheClear(self, connection)
             return nil
         case .byte:
-            guard let tls = clients.tls,
+            guard let tls = clients.tls ?? tls,
                 let made = tls.accept(onDescriptor: descriptorNumber, certificates, early: early.take())
             else {
                 close(abruptly: true)
@@ -102,6 +108,13 @@ final class HandshakingConnection: Socket {
     private func close(abruptly: Bool) {
         disarm()
         if abruptly { abort() } else { close() }
+    }
+
+    /// The program ends: a client that has said nothing has only a short time left.
+    func drain() {
+        guard !hasBegun else { return }
+        disarm()
+        deadline = loop.deadlines.arm(self, after: clients.timeouts.firstRequest)
     }
 
     private func disarm() {

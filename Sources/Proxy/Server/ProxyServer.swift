@@ -165,7 +165,8 @@ package final class ProxyServer {
             return completion(error)
         }
         let added = opened.filter { target in !targets.contains { $0.isSame(as: target) } }
-        workers.post { [special = new.specialListeners, servers = certificates.servers] worker in
+        let special = new.specialListeners.filter { address, _ in added.contains { $0.configured == address } }
+        workers.post { [servers = certificates.servers] worker in
             worker.clients.expect(at: special, servers.isEmpty ? nil : servers[worker.index])
         }
         workers.listen(at: added) { [unowned self] error in
@@ -178,8 +179,9 @@ package final class ProxyServer {
             use(new, upstreams)
             self.certificates = certificates
             workers.gather({ [loopSettings, servers = certificates.servers] worker, answer in
-                worker.apply(loopSettings, servers.isEmpty ? nil : servers[worker.index])
+                // What waits there was sent to listeners of the former settings.
                 worker.clients.stopListening(at: removed)
+                worker.apply(loopSettings, servers.isEmpty ? nil : servers[worker.index])
                 answer(())
             }) { (_: [Void]) in completion(nil) }
         }

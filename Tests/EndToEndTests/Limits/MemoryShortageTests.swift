@@ -49,10 +49,12 @@ import Testing
         try scenario(
             .workers(workers), .memory(mebibytes: 1), .noProgressTimeout(.seconds(3)), .maxConcurrentFetches(400)
         ) { origin, proxy in
+            let begin = Gate()
             for number in 0..<count {
                 origin.on("/\(number)") { _ in
                     [
-                        .wait(.milliseconds(20 * number)), .answer(200, "Cache-Control: no-store", pattern: length),
+                        .gate(begin), .wait(.milliseconds(20 * number)),
+                        .answer(200, "Cache-Control: no-store", pattern: length),
                     ]
                 }
             }
@@ -61,7 +63,11 @@ import Testing
                 visitor.pace = .slow(bytes: 64 << 10, every: .milliseconds(50))
                 return visitor
             }
-            let answers = Crowd(at: proxy.endpoint, visitors).finished(within: .seconds(120))
+            let crowd = Crowd(at: proxy.endpoint, visitors)
+            // A request that comes while memory is short is refused at once.
+            try eventually("all are asked for", within: .seconds(30)) { origin.total == count }
+            begin.open()
+            let answers = crowd.finished(within: .seconds(120))
             let whole = answers.count { $0.isWhole(length) }
             let refused = answers.count { $0.status == 503 }
             note("whole of \(count)", whole)

@@ -115,7 +115,7 @@ import Testing
                 [.answer(200, "Cache-Control: no-store", "Keep-Alive: timeout=3", pattern: length)]
             }
             origin.on("/pay") { _ in [.requestBody, .answer(200, body: "ok")] }
-            let crowd = proxy.crowd(1, get: "/large", pace: .slow(bytes: 40_000, every: .milliseconds(200)))
+            let crowd = proxy.crowd(1, get: "/large", pace: .slow(bytes: 20_000, every: .milliseconds(200)))
             #expect(crowd.finished()[0].isClean)
             try eventually("its request is over") { try proxy.metric(.inFlight) == 0 }
             #expect(try proxy.send("POST", "/pay", body: "once").status == 200)

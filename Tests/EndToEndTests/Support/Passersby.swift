@@ -53,7 +53,8 @@ final class Passersby: Sendable {
             // Without an orderly end, which would leave the port in TIME_WAIT.
             client.reset()
             return answer.status == 200 && answer.isClean && answer.text == body
-                ? nil : "\(answer.status) \(answer.ending) \(answer.text.prefix(80))"
+                ? nil
+                : "\(answer.status) \(answer.ending)\(client.isReset ? ", reset" : "") \(answer.text.prefix(80))"
         } catch {
             return "\(error)"
         }

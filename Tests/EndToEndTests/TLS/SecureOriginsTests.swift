@@ -133,6 +133,12 @@ import Testing
                     let answer = try proxy.get("/x")
                     expect(answer, 502, "tls_certificate_error", refusal.reason, of: proxy)
                 }
+                // A name with two addresses, of which only one listens.
+                let name = ", server-name: 127.0.0.1"
+                try proxy(for: "https://localhost:\(port)", tls: name, in: folder) { proxy in
+                    let answer = try proxy.get("/x")
+                    expect(answer, 502, "tls_certificate_error", refusal.reason, of: proxy)
+                }
                 // The operator may do without.
                 try proxy(for: "https://127.0.0.1:\(port)", tls: ", verify: off", in: folder) { proxy in
                     let answer = try proxy.get("/x")
