@@ -183,8 +183,9 @@ let package = Package(
         .testTarget(
             name: "ConfigurationTests",
             dependencies: [
-                "Configuration", "Bytes", "HTTPSemantics", "Libevent", "Routing", "Admin", "Storage", "TLS", "Upstream",
-                "Telemetry",
+                "Configuration", "Bytes", "CertificateMaking", "HTTPSemantics", "Libevent", "Routing", "Admin",
+                "Storage",
+                "TLS", "Upstream", "Telemetry",
             ], swiftSettings: strict),
         .testTarget(
             name: "UpstreamTests",

@@ -280,6 +280,16 @@ static inline const GENERAL_NAME *_Nullable coalesced_name_at(const STACK_OF(GEN
     return sk_GENERAL_NAME_value(names, index);
 }
 static inline void coalesced_free_names(STACK_OF(GENERAL_NAME) *_Nullable names) { sk_GENERAL_NAME_pop_free(names, GENERAL_NAME_free); }
+// Whether a certificate says where that of its issuer is (RFC 5280, section 4.2.2.1).
+static inline int coalesced_names_issuer(X509 *_Nonnull certificate) {
+    AUTHORITY_INFO_ACCESS *places = X509_get_ext_d2i(certificate, NID_info_access, NULL, NULL);
+    int found = 0;
+    for (int index = 0; index < sk_ACCESS_DESCRIPTION_num(places); index++) {
+        if (OBJ_obj2nid(sk_ACCESS_DESCRIPTION_value(places, index)->method) == NID_ad_ca_issuers) found = 1;
+    }
+    AUTHORITY_INFO_ACCESS_free(places);
+    return found;
+}
 static inline STACK_OF(X509_NAME) *_Nullable coalesced_subjects(void) { return sk_X509_NAME_new_null(); }
 static inline int coalesced_add_subject(STACK_OF(X509_NAME) *_Nonnull subjects, X509_NAME *_Nullable name) {
     X509_NAME *copy = X509_NAME_dup(name);

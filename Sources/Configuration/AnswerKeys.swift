@@ -134,7 +134,7 @@ extension ScalarSyntax where Value == String {
 extension ScalarSyntax where Value == NamedFile {
     /// The path of a file whose content is sent to clients.
     static var page: Self {
-        ScalarSyntax("a path such as `/etc/coalesced/502.html`", write: \.path, parse: file.parse)
+        file(such: "/etc/coalesced/502.html")
     }
 }
 

@@ -10,8 +10,11 @@ package struct CertificateReview: Sendable {
     /// that renewal has failed for two weeks by then.
     package static let shortLife: Int64 = 14 * day
     private static let day: Int64 = 86_400
-    /// The most names of a certificate that are shown.
+    /// The most names of a certificate, and of hosts, that are shown.
     private static let mostNames = 5
+    /// The most certificates of a file with authorities whose times are compared. A larger file is a collection like
+    /// that of the system, in which some expire at any time.
+    private static let mostAuthorities = 20
 
     /// One line for each certificate.
     package private(set) var lines: [String] = []
@@ -23,51 +26,111 @@ package struct CertificateReview: Sendable {
     package init(of settings: Settings, at now: Int64) {
         self.now = now
         for (index, identity) in settings.proxy.tls.identities.enumerated() {
-            review(identity, at: "tls.certificates[\(index)].certificate", refusedBy: "clients refuse it")
+            let key = Self.key(ofCertificate: index)
+            review(identity, at: key, shownTo: "clients")
+            reviewNames(of: identity, at: key)
         }
+        for (key, message) in settings.replacedCertificates { warnings.append((key, message)) }
+        if let file = settings.proxy.tls.clientAuthorities {
+            reviewAuthorities(file, at: "tls.client-ca", of: "clients")
+        }
+        reviewHosts(settings.hostsWithoutCertificate)
         for (index, upstream) in settings.upstreams.enumerated() {
-            guard let identity = upstream.tls.identity else { continue }
-            review(
-                identity, at: "upstreams[\(index)].tls.client-certificate.certificate", refusedBy: "servers refuse it")
+            review(upstream.tls, at: "upstreams[\(index)].tls", "servers")
         }
-        if let identity = settings.proxy.shared.tls.identity {
-            review(identity, at: "shared.tls.client-certificate.certificate", refusedBy: "the engine refuses it")
-        }
+        review(settings.proxy.shared.tls, at: "shared.tls", "the engine")
     }
 
-    private mutating func review(_ identity: TLSIdentity, at key: String, refusedBy refusal: String) {
+    /// The key that names a certificate for clients.
+    static func key(ofCertificate index: Int) -> String { "tls.certificates[\(index)].certificate" }
+
+    private mutating func review(_ tls: TLSPeerSettings, at key: String, _ peers: String) {
+        if let identity = tls.identity {
+            review(identity, at: "\(key).client-certificate.certificate", shownTo: peers)
+        }
+        if let file = tls.authorities, tls.verifies { reviewAuthorities(file, at: "\(key).ca", of: peers) }
+    }
+
+    private mutating func review(_ identity: TLSIdentity, at key: String, shownTo peers: String) {
         // What cannot be read is a mistake, which is told elsewhere.
         guard let summary = try? identity.summary() else { return }
         let path = Spelling.shown(identity.certificate.path)
-        let names = summary.names.prefix(Self.mostNames).map { Spelling.shown($0) }
-        let more = summary.names.count - names.count
-        let known = names.isEmpty ? "no names" : names.joined(separator: ", ") + (more > 0 ? " and \(more) more" : "")
         lines.append(
-            "certificate \(path): \(known); \(summary.keyKind) key; issued by \(Spelling.shown(summary.issuer)); valid until \(Self.text(summary.notAfter))"
+            "certificate \(path): \(Self.some(of: summary.names) ?? "no names"); \(summary.keyKind) key; issued by \(Spelling.shown(summary.issuer)); valid until \(Self.text(summary.notAfter))"
         )
-        if summary.notAfter <= now {
-            warnings.append(
-                (
-                    key,
-                    "the certificate in \(path) expired on \(Self.text(summary.notAfter)): \(refusal); renew it, and reload"
-                ))
-        } else if summary.notAfter - now < Self.shortLife {
-            warnings.append(
-                (
-                    key,
-                    "the certificate in \(path) expires in \(Self.left(summary.notAfter - now)), on \(Self.text(summary.notAfter)); renew it, and reload"
-                ))
-        }
-        if summary.notBefore > now {
-            warnings.append(
-                (
-                    key,
-                    "the certificate in \(path) is not valid before \(Self.text(summary.notBefore)): \(refusal) until then; set this machine's clock, or use another certificate"
-                ))
-        }
+        let refusal = peers == "the engine" ? "the engine refuses it" : "\(peers) refuse it"
+        reviewTimes((summary.notBefore, summary.notAfter), at: key, "in \(path)", refusal, "renew it")
         if let mistake = summary.chainMistake {
             warnings.append((key, "the chain in \(path) is not in order: \(mistake)"))
         }
+        if summary.lacksIssuer {
+            warnings.append(
+                (
+                    key,
+                    "\(path) holds this certificate alone, so that \(peers) may refuse it: they need that of its issuer (\(Spelling.shown(summary.issuer))), too; name the file with the chain, such as `fullchain.pem`"
+                ))
+        }
+    }
+
+    private mutating func reviewNames(of identity: TLSIdentity, at key: String) {
+        guard let summary = try? identity.summary(), !summary.hasAlternativeNames else { return }
+        warnings.append(
+            (
+                key,
+                "the certificate in \(Spelling.shown(identity.certificate.path)) has no subjectAltName: browsers and most other clients refuse it; have it issued with its hosts in subjectAltName"
+            ))
+    }
+
+    private mutating func reviewAuthorities(_ file: NamedFile, at key: String, of peers: String) {
+        guard let all = try? TLSAuthorities.validity(in: file), all.count <= Self.mostAuthorities else { return }
+        for authority in all {
+            reviewTimes(
+                (authority.notBefore, authority.notAfter), at: key,
+                "of \(Spelling.shown(authority.subject)) in \(Spelling.shown(file.path))",
+                "what it has issued for \(peers) is refused", "name a file with its successor")
+        }
+    }
+
+    private mutating func reviewHosts(_ hosts: [String]) {
+        guard let some = Self.some(of: hosts) else { return }
+        warnings.append(
+            (
+                "hosts",
+                "no certificate names \(some), so that clients that speak TLS refuse the connection; name one that does in `tls.certificates`, or remove the host here"
+            ))
+    }
+
+    /// - Parameters:
+    ///   - which: tells which certificate this is.
+    ///   - refusal: what happens when it is not valid.
+    private mutating func reviewTimes(
+        _ times: (start: Int64, end: Int64), at key: String, _ which: String, _ refusal: String, _ remedy: String
+    ) {
+        let (start, end) = times
+        if end <= now {
+            warnings.append(
+                (key, "the certificate \(which) expired on \(Self.text(end)): \(refusal); \(remedy), and reload"))
+        } else if end - now < Self.shortLife {
+            warnings.append(
+                (
+                    key,
+                    "the certificate \(which) expires in \(Self.left(end - now)), on \(Self.text(end)); \(remedy), and reload"
+                ))
+        }
+        if start > now {
+            warnings.append(
+                (
+                    key,
+                    "the certificate \(which) is not valid before \(Self.text(start)): \(refusal) until then; set this machine's clock, or use another certificate"
+                ))
+        }
+    }
+
+    /// The first ones of a list, and how many more there are; `nil` if it is empty.
+    private static func some(of names: [String]) -> String? {
+        let shown = names.prefix(mostNames).map { Spelling.shown($0) }
+        let more = names.count - shown.count
+        return names.isEmpty ? nil : shown.joined(separator: ", ") + (more > 0 ? " and \(more) more" : "")
     }
 
     private static func left(_ seconds: Int64) -> String {

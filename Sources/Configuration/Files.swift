@@ -48,8 +48,9 @@ package struct Files: Sendable {
 
 extension ScalarSyntax where Value == NamedFile {
     /// The path of a file that is read with the configuration.
-    static var file: Self {
-        ScalarSyntax("a path such as `/etc/coalesced/token`", write: \.path) { text in
+    /// - Parameter example: a path that fits the key.
+    static func file(such example: String) -> Self {
+        ScalarSyntax("a path such as `\(example)`", write: \.path) { text in
             guard text.hasPrefix("/"), !text.hasSuffix("/") else { return .malformed }
             guard !text.unicodeScalars.contains(where: { $0.value < 0x20 || $0.value == 0x7F || $0 == "\u{FFFD}" })
             else { return .refused("a path must be valid UTF-8 without control characters") }

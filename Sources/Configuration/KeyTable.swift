@@ -377,7 +377,7 @@ enum KeyTable {
             are served under every name.
             """),
         Key(
-            "token-file", \.admin.tokenFile, .optional(.file, "none"),
+            "token-file", \.admin.tokenFile, .optional(.file(such: "/etc/coalesced/token"), "none"),
             """
             A file with a token of at least 16 characters. Requests must then have it in Authorization: Bearer, or \
             get 401, but for /healthz and /readyz; the commands of this program take it from here. A reload reads \

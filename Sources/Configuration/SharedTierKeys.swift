@@ -63,7 +63,7 @@ enum SharedTierKeys {
             this one.
             """),
         Key(
-            "secret-file", \.proxy.shared.secretFile, .optional(.file, "none"),
+            "secret-file", \.proxy.shared.secretFile, .optional(.file(such: "/etc/coalesced/shared-secret"), "none"),
             """
             A file with a secret of at least 32 bytes, the same on all machines, for an engine that others can write to: \
             what is in the engine without its signature (HMAC-SHA-256) is ignored. none: nothing is signed.

@@ -74,6 +74,8 @@ struct TLSFiles {
         guard read(&identity.key, at: "\(key).key"), hasCertificate else { return }
         do throws(TLSSettingsError) {
             _ = try identity.summary()
+            // Otherwise the start would fail, and a reload could not say at which place of the file.
+            try identity.tryOut()
         } catch {
             let isAboutKey = error.file == identity.key.path && error.file != identity.certificate.path
             if isAboutKey {

@@ -29,7 +29,7 @@ enum TLSKeys {
             alert (unrecognized_name), and no connection.
             """),
         Key(
-            "ticket-keys", \.proxy.tls.ticketKeys, .optional(.file, "none"),
+            "ticket-keys", \.proxy.tls.ticketKeys, .optional(.file(such: "/etc/coalesced/tickets"), "none"),
             """
             A file with the keys of session tickets, the same on all machines behind one name: one to three keys of 80 \
             random bytes each, the newest first. Replace it at least daily, with the former key second. none: each \
@@ -43,7 +43,7 @@ enum TLSKeys {
             requests are like all others.
             """),
         Key(
-            "client-ca", \.proxy.tls.clientAuthorities, .optional(.file, "none"),
+            "client-ca", \.proxy.tls.clientAuthorities, .optional(.file(such: "/etc/ssl/clients.pem"), "none"),
             """
             A file with the authorities that clients' certificates must come from, where a listener has \
             client-certificates: offered or required.
@@ -60,18 +60,18 @@ enum TLSKeys {
 extension ValueSyntax<TLSIdentity> {
     private static var keys: [Key<TLSIdentity>] {
         [
-            Key("certificate", \.certificate, .file, isRequired: true, "The certificate with its chain."),
-            Key("key", \.key, .file, isRequired: true, "Its key."),
+            Key(
+                "certificate", \.certificate, .file(such: "/etc/ssl/site.pem"), isRequired: true,
+                "The certificate with its chain."),
+            Key("key", \.key, .file(such: "/etc/ssl/site.key"), isRequired: true, "Its key."),
         ]
     }
 
     /// `{certificate: FILE, key: FILE}`. One of them may have an empty path after a mistake.
     static var identity: Self {
-        let (keys, file) = (keys, ScalarSyntax<NamedFile>.file)
+        let keys = keys
         return ValueSyntax(
-            write: {
-                ["{certificate: \(quoted(file.write($0.certificate))), key: \(quoted(file.write($0.key)))}"]
-            }
+            write: { ["{certificate: \(quoted($0.certificate.path)), key: \(quoted($0.key.path))}"] }
         ) { node, name, reader in
             guard case .mapping = node else {
                 reader.note(
@@ -132,7 +132,7 @@ extension ValueSyntax {
 extension ScalarSyntax where Value == String {
     /// The path of a folder.
     fileprivate static var folder: Self {
-        let file = ScalarSyntax<NamedFile>.file
+        let file = ScalarSyntax<NamedFile>.file(such: "/var/lib/acme")
         return ScalarSyntax("the path of a folder such as `/var/lib/acme`", write: { $0 }) { text in
             file.parse(text.count > 1 && text.hasSuffix("/") ? String(text.dropLast()) : text).then { .value($0.path) }
         }

@@ -37,7 +37,9 @@ enum UpstreamTLSKeys {
 
     private static let keys: [Key<UpstreamTLSSettings>] = [
         Key("server-name", \.serverName, given(ValueSyntax<String>(.serverName)), "The name of the certificates."),
-        Key("ca", \.authorities, given(ValueSyntax<NamedFile>(.file)), "Whose certificates are believed."),
+        Key(
+            "ca", \.authorities, given(ValueSyntax<NamedFile>(.file(such: "/etc/ssl/ca.pem"))),
+            "Whose certificates are believed."),
         Key("verify", \.verifies, .onOrOff, "Whether certificates are compared."),
         Key("client-certificate", \.identity, given(.identity), "The certificate that is shown."),
     ]

@@ -38,9 +38,15 @@ import Glibc
         return unsafe Int64(timegm(&parts))
     }
 
-    /// The names for which the certificate is valid, in lower case: its alternative names of kind DNS, or its common
-    /// name if it has none of them. Addresses in their usual form.
+    /// The names for which the certificate is valid, in lower case: its alternative names, or its common name if it has
+    /// none of them. Addresses in their usual form.
     var names: [String] {
+        let names = alternativeNames
+        return names.isEmpty ? commonName.map { [$0.lowercased()] } ?? [] : names
+    }
+
+    /// The names in its extension subjectAltName that are hosts or addresses.
+    var alternativeNames: [String] {
         var names: [String] = []
         if let list = unsafe OpaquePointer(X509_get_ext_d2i(pointer, NID_subject_alt_name, nil, nil)) {
             for index in unsafe 0..<coalesced_names_count(list) {
@@ -53,7 +59,6 @@ import Glibc
             }
             unsafe coalesced_free_names(list)
         }
-        if names.isEmpty, let name = commonName { names.append(name.lowercased()) }
         return names
     }
 
@@ -104,48 +109,32 @@ import Glibc
     /// Whether `issuer` has issued this certificate, judged by their names and key identifiers.
     func isIssued(by issuer: Certificate) -> Bool { unsafe X509_check_issued(issuer.pointer, pointer) == X509_V_OK }
 
+    /// Whether its own key has signed it, judged in the same way.
+    var isSelfSigned: Bool { unsafe X509_get_extension_flags(pointer) & UInt32(EXFLAG_SS) != 0 }
+
+    /// Whether it says where the certificate of its issuer is: authorities that issue from an intermediate one say so.
+    var namesIssuer: Bool { unsafe coalesced_names_issuer(pointer) == 1 }
+
+    /// Whether `key` belongs to it.
+    func matches(_ key: PrivateKey) -> Bool {
+        defer { OpenSSLErrors.forget() }
+        return unsafe X509_check_private_key(pointer, key.pointer) == 1
+    }
+
     /// `RSA`, `ECDSA` or another kind of key.
     var keyKind: String {
         guard let key = unsafe X509_get0_pubkey(pointer) else { return "unknown" }
         switch unsafe EVP_PKEY_get_base_id(key) {
         case EVP_PKEY_RSA: return "RSA"
+        case EVP_PKEY_RSA_PSS: return "RSA-PSS"
         case EVP_PKEY_EC: return "ECDSA"
         case EVP_PKEY_ED25519: return "Ed25519"
+        case EVP_PKEY_ED448: return "Ed448"
+        case EVP_PKEY_DSA: return "DSA"
         default: return "other"
         }
     }
-}
 
-/// What operators are told of a certificate.
-public struct CertificateSummary: Sendable, Hashable {
-    /// The names for which it is valid, in lower case.
-    public let names: [String]
-    /// Seconds since 1970.
-    public let notBefore: Int64
-    public let notAfter: Int64
-    /// The issuer as RFC 2253 writes it.
-    public let issuer: String
-    /// `RSA`, `ECDSA`, `Ed25519` or `other`.
-    public let keyKind: String
-    /// What clients may stumble over in the order of the chain; `nil` if nothing.
-    public let chainMistake: String?
-}
-
-extension TLSIdentity {
-    /// Reads the certificate, and compares it with the key.
-    /// - Throws: if one of the files is damaged, or the two do not belong together.
-    public func summary() throws(TLSSettingsError) -> CertificateSummary {
-        let chain = try chain()
-        let leaf = chain[0]
-        _ = try privateKey(for: leaf)
-        var mistake: String?
-        for index in chain.indices.dropFirst() where mistake == nil {
-            guard !chain[index - 1].isIssued(by: chain[index]) else { continue }
-            mistake =
-                "certificate \(index + 1) (\(chain[index].subject)) has not issued certificate \(index) (\(chain[index - 1].subject)); each must be followed by its issuer"
-        }
-        return CertificateSummary(
-            names: leaf.names, notBefore: leaf.notBefore, notAfter: leaf.notAfter, issuer: leaf.issuer,
-            keyKind: leaf.keyKind, chainMistake: mistake)
-    }
+    /// The length of its key; 0 if it has none that is known.
+    var keyBits: Int { unsafe X509_get0_pubkey(pointer).map { unsafe Int(EVP_PKEY_get_bits($0)) } ?? 0 }
 }

@@ -40,18 +40,29 @@ import COpenSSL
         unsafe SSL_CTX_set_cert_store(pointer, authorities.store)
     }
 
-    /// Shows a certificate with its chain. A second one must have another kind of key.
+    /// Shows a certificate with its chain. One with the same kind of key takes the place of the former one.
     func use(_ identity: TLSIdentity) throws(TLSSettingsError) {
         let chain = try identity.chain()
-        let key = try identity.privateKey(for: chain[0])
+        let key = try identity.privateKey(for: chain)
+        // OpenSSL takes some that no cipher here can use: each handshake would fail.
+        guard chain[0].hasUsableKey else {
+            throw TLSSettingsError(
+                file: identity.certificate.path,
+                "clients cannot use a key of its kind (\(chain[0].keyKind)); have it issued for an ECDSA or RSA key")
+        }
         guard unsafe SSL_CTX_use_certificate(pointer, chain[0].pointer) == 1 else {
-            throw TLSSettingsError(file: identity.certificate.path, "OpenSSL refuses it: \(OpenSSLErrors.takeText())")
+            throw TLSSettingsError(file: identity.certificate.path, chain[0].refusal(OpenSSLErrors.takeFirst()))
         }
         guard unsafe SSL_CTX_use_PrivateKey(pointer, key.pointer) == 1 else {
             throw TLSSettingsError(file: identity.key.path, "OpenSSL refuses it: \(OpenSSLErrors.takeText())")
         }
         _ = unsafe coalesced_clear_chain(pointer)
-        for certificate in chain.dropFirst() { _ = unsafe coalesced_add_chain(pointer, certificate.pointer) }
+        for (index, certificate) in chain.enumerated().dropFirst() {
+            guard unsafe coalesced_add_chain(pointer, certificate.pointer) == 1 else {
+                throw TLSSettingsError(
+                    file: identity.certificate.path, certificate.refusal(OpenSSLErrors.takeFirst(), as: index + 1))
+            }
+        }
     }
 }
 

@@ -29,14 +29,27 @@ public struct TLSIdentity: Sendable, Hashable {
     }
 
     /// The key.
-    /// - Throws: if the file holds none, or one that needs a password, or one that does not match the certificate.
-    func privateKey(for leaf: Certificate) throws(TLSSettingsError) -> PrivateKey {
+    /// - Throws: if the file holds none, or one that needs a password, or one that does not match the first certificate
+    ///   of the chain.
+    func privateKey(for chain: [Certificate]) throws(TLSSettingsError) -> PrivateKey {
         let made = try PrivateKey(key)
-        guard unsafe X509_check_private_key(leaf.pointer, made.pointer) == 1 else {
-            ERR_clear_error()
-            throw TLSSettingsError(file: key.path, "this key does not belong to the certificate in \(certificate.path)")
+        switch chain.firstIndex(where: { $0.matches(made) }) {
+        case 0?: return made
+        case let index?:
+            throw TLSSettingsError(
+                file: certificate.path,
+                "the order in this file is wrong: the key belongs to certificate \(index + 1) (\(chain[index].subject)); put that one first, and its issuer after it"
+            )
+        case nil:
+            throw TLSSettingsError(
+                file: key.path, "this key does not belong to the certificate in \(certificate.path)")
         }
-        return made
+    }
+
+    /// Does what servers and clients do with the files before they show the certificate.
+    /// - Throws: if OpenSSL refuses the key or a certificate, such as one with a key that is too small.
+    public func tryOut() throws(TLSSettingsError) {
+        try unsafe Context(TLS_server_method(), minimumVersion: .tls12).use(self)
     }
 }
 

@@ -227,7 +227,10 @@ final class Daemon {
     }
 
     private func opened(_ addresses: [SocketAddress], _ isReady: (Addresses) -> Void) {
-        for address in addresses { DiagnosticsLog.announce("listening on \(address)") }
+        let secure = settings.proxy.secureListeners.isEmpty ? [] : server.snapshot.tls?.addresses ?? []
+        for address in addresses {
+            DiagnosticsLog.announce("listening on \(address)\(secure.contains(address) ? " (TLS)" : "")")
+        }
         if let admin {
             DiagnosticsLog.announce("listening on \(admin.address) (admin\(admin.isSecure ? ", TLS" : ""))")
         }

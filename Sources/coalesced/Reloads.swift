@@ -1,8 +1,11 @@
 import Admin
+import Bytes
 import Configuration
 import Libevent
 import Logging
 import Proxy
+import Routing
+import TLS
 
 /// Reads the settings again and puts them to use, one reload after another.
 ///
@@ -95,7 +98,8 @@ final class Reloads {
         let new = reading.settings
         server.reload(provision.bounded(new, telling: log).proxy, upstreams: new.upstreams) { [self] error in
             if let error {
-                return keep(because: [(reading.sources.place(ofKey: "listen").map { "\($0): " } ?? "") + "\(error)"])
+                let place = reading.sources.place(ofKey: new.key(blamedBy: error))
+                return keep(because: [(place.map { "\($0): " } ?? "") + "\(error)"])
             }
             current = new
             log.logLevel = Logger.Level(new.logLevel)
@@ -117,5 +121,17 @@ final class Reloads {
         let notice = "changed, but only takes effect after a restart: \(waiting.joined(separator: ", "))"
         log.notice("\(notice)")
         return [done] + warnings + [notice]
+    }
+}
+
+extension Settings {
+    /// The path of the key whose value cannot be used.
+    fileprivate func key(blamedBy error: ProxyServer.StartError) -> String {
+        guard case .tls(let error) = error else { return "listen" }
+        for (index, identity) in proxy.tls.identities.enumerated() {
+            if identity.certificate.path == error.file { return "tls.certificates[\(index)].certificate" }
+            if identity.key.path == error.file { return "tls.certificates[\(index)].key" }
+        }
+        return "tls"
     }
 }

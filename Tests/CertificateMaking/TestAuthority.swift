@@ -5,15 +5,42 @@ package import TLS
 /// An authority that issues certificates for tests, made in this program. Each has a key of its own. Any thread.
 @safe package final class TestAuthority: Sendable {
     /// The key of a certificate.
-    package enum Key: Sendable { case ecdsa, rsa }
+    package enum Key: Sendable {
+        case ecdsa, rsa
+        /// RSA with 1024 bits.
+        case shortRSA
+    }
+
+    /// What makes a certificate differ from a usual one.
+    package struct Traits: Sendable {
+        /// Whether the names are alternative names.
+        package var hasAlternativeNames = true
+        /// Where the certificate of the issuer is said to be.
+        package var issuerPlace: String?
+        /// Whether it is signed with SHA-1.
+        package var isSignedWeakly = false
+
+        package init() {}
+    }
 
     private let made: Made
     /// Its certificate, in PEM form.
     package let file: NamedFile
 
-    package init(_ name: String = "Test Authority") {
-        made = Made(name, names: [], .ecdsa, valid: TestAuthority.now, isAuthority: true, by: nil)
+    package convenience init(
+        _ name: String = "Test Authority", key: Key = .ecdsa, valid: ClosedRange<Int> = month
+    ) {
+        self.init(Made(name, names: [], key, valid: valid, isAuthority: true, by: nil))
+    }
+
+    private init(_ made: Made) {
+        self.made = made
         file = NamedFile(path: "/authority.pem", made.certificateText)
+    }
+
+    /// An authority whose certificate this one has issued.
+    package func intermediate(_ name: String, key: Key = .ecdsa) -> TestAuthority {
+        TestAuthority(Made(name, names: [], key, valid: TestAuthority.month, isAuthority: true, by: made))
     }
 
     /// What connections believe that believe this authority.
@@ -24,10 +51,14 @@ package import TLS
     /// Seconds before and after the present moment.
     package static let now: ClosedRange<Int> = -3600...86_400
     package static let past: ClosedRange<Int> = -86_400 ... -3600
+    /// Long enough for no warning.
+    package static let month: ClosedRange<Int> = -3600...30 * 86_400
 
     /// A certificate of this authority for host names and addresses.
-    package func identity(for names: String..., key: Key = .ecdsa, valid: ClosedRange<Int> = now) -> TLSIdentity {
-        identity(Made(names.first ?? "", names: names, key, valid: valid, isAuthority: false, by: made))
+    package func identity(
+        for names: String..., key: Key = .ecdsa, valid: ClosedRange<Int> = now, with traits: Traits = Traits()
+    ) -> TLSIdentity {
+        Made(names.first ?? "", names: names, key, valid: valid, isAuthority: false, by: made, traits).identity
     }
 
     /// A certificate that its own key has signed.
@@ -35,8 +66,6 @@ package import TLS
         let made = Made(names.first ?? "", names: names, .ecdsa, valid: now, isAuthority: false, by: nil)
         return made.identity
     }
-
-    private func identity(_ made: Made) -> TLSIdentity { made.identity }
 }
 
 /// A certificate with its key.
@@ -46,7 +75,7 @@ package import TLS
 
     init(
         _ commonName: String, names: [String], _ kind: TestAuthority.Key, valid: ClosedRange<Int>, isAuthority: Bool,
-        by issuer: Made?
+        by issuer: Made?, _ traits: TestAuthority.Traits = TestAuthority.Traits()
     ) {
         let key = unsafe Self.key(kind)
         guard let certificate = unsafe X509_new() else { fatalError("memory is short") }
@@ -64,13 +93,15 @@ package import TLS
         unsafe X509_set_issuer_name(certificate, X509_get_subject_name(issuer?.certificate ?? certificate))
         add(NID_basic_constraints, isAuthority ? "critical,CA:TRUE" : "critical,CA:FALSE")
         if isAuthority { add(NID_key_usage, "critical,keyCertSign,cRLSign") }
-        if !names.isEmpty {
+        if let place = traits.issuerPlace { add(NID_info_access, "caIssuers;URI:\(place)") }
+        if !names.isEmpty, traits.hasAlternativeNames {
             let isAddress = { (name: String) in name.utf8.allSatisfy { $0 < 0x3a } || name.contains(":") }
             add(
                 NID_subject_alt_name,
                 names.map { "\(isAddress($0) ? "IP" : "DNS"):\($0)" }.joined(separator: ","))
         }
-        let result = unsafe X509_sign(certificate, issuer?.key ?? key, EVP_sha256())
+        let result = unsafe X509_sign(
+            certificate, issuer?.key ?? key, traits.isSignedWeakly ? EVP_sha1() : EVP_sha256())
         precondition(result > 0, "the certificate cannot be signed")
     }
 
@@ -87,6 +118,7 @@ package import TLS
         switch kind {
         case .ecdsa: unsafe EVP_PKEY_CTX_set_ec_paramgen_curve_nid(context, NID_X9_62_prime256v1)
         case .rsa: unsafe EVP_PKEY_CTX_set_rsa_keygen_bits(context, 2048)
+        case .shortRSA: unsafe EVP_PKEY_CTX_set_rsa_keygen_bits(context, 1024)
         }
         unsafe EVP_PKEY_keygen(context, &key)
         guard let made = unsafe key else { fatalError("no key can be made") }

@@ -268,7 +268,7 @@ import Upstream
         ),
         (
             "secret-file: secret", 23,
-            "`secret-file: secret`: not understood; give a path such as `/etc/coalesced/token`, or `none`"
+            "`secret-file: secret`: not understood; give a path such as `/etc/coalesced/shared-secret`, or `none`"
         ),
     ])
     func `a mistake in another key is one line with its place and the remedy`(

@@ -1,4 +1,5 @@
 import Bytes
+import CertificateMaking
 import Configuration
 import TLS
 import Testing
@@ -16,6 +17,12 @@ struct Shelf: Sendable {
         let made = try TLSIdentity.selfSigned(names: names, days: days)
         texts["/\(name).pem"] = String(made.certificate.content)
         texts["/\(name).key"] = String(made.key.content)
+    }
+
+    /// An authority's certificate in `/NAME.pem`, with those of `issuers` behind it, and its key in `/NAME.key`.
+    mutating func add(_ name: String, _ identity: TLSIdentity, issuers: TestAuthority...) {
+        texts["/\(name).pem"] = String(identity.certificate.content) + issuers.map { String($0.file.content) }.joined()
+        texts["/\(name).key"] = String(identity.key.content)
     }
 
     /// Certificates for `a.example` and `b.example`, in `/a.pem` and `/b.pem`.

@@ -146,7 +146,7 @@ import Testing
         ("{certificate: /a.pem}", 23, "a certificate needs `key`; add it"),
         (
             "{certificate: a.pem, key: /a.key}", 37,
-            "`certificate: a.pem`: not understood; give a path such as `/etc/coalesced/token`"
+            "`certificate: a.pem`: not understood; give a path such as `/etc/ssl/site.pem`"
         ),
         ("/a.pem", 23, "`certificates` is not a single value; give `{certificate: /site.pem, key: /site.key}`"),
     ])

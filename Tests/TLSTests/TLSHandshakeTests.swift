@@ -87,6 +87,41 @@ struct TLSHandshakeTests {
         }
     }
 
+    @Test func `of two certificates for the same names and with the same kind of key, clients get the last one`() throws
+    {
+        let authority = SecurePair.authority
+        var settings = TLSServerSettings()
+        settings.identities = [
+            authority.identity(for: "a.test", "b.test"), authority.identity(for: "b.test", "a.test"),
+            authority.identity(for: "a.test"),
+        ]
+        let server = try TLSServer(settings)
+        try onLoop { loop in
+            let client = try TLSClient(client)
+            for name in ["a.test", "b.test"] {
+                let pair = try SecurePair(on: loop, server, .off, client, name: name, sessions: SessionSlot())
+                #expect(pair.clientStream.peerSubject == "CN=b.test")
+            }
+            loop.stop()
+        }
+    }
+
+    @Test func `a certificate that OpenSSL refuses is refused when it is tried out, as by a server`() throws {
+        let weak = SecurePair.authority.intermediate("Weak", key: .shortRSA)
+        var chained = weak.identity(for: "a.test")
+        chained.certificate.content = ByteSlice(String(chained.certificate.content) + String(weak.file.content))
+        for identity in [SecurePair.authority.identity(for: "a.test", key: .shortRSA), chained] {
+            var settings = TLSServerSettings()
+            settings.identities = [identity]
+            var refusals: [TLSSettingsError] = []
+            do throws(TLSSettingsError) { try identity.tryOut() } catch { refusals.append(error) }
+            do throws(TLSSettingsError) { _ = try TLSServer(settings) } catch { refusals.append(error) }
+            #expect(refusals.count == 2 && refusals.first == refusals.last)
+            #expect(refusals.first?.file == identity.certificate.path)
+        }
+        try SecurePair.identity.tryOut()
+    }
+
     @Test func `a name that is refused ends the handshake with an alert`() throws {
         try onLoop { loop in
             var settings = SecurePair.serverSettings

@@ -1,3 +1,5 @@
+import CertificateMaking
+import TLS
 import Testing
 
 @Suite(.scenario) struct CheckCertificateTests {
@@ -64,6 +66,51 @@ import Testing
         #expect(file.exit == .code(78) && file.errors.contains("c.yaml:1:9: \(missing)"), "\(file.everything)")
         let flag = try Program.run("serve", "--listen", "https://127.0.0.1:8443", "--upstream", "http://127.0.0.1:1")
         #expect(flag.exit == .code(78) && flag.errors.hasPrefix("--listen: \(missing)"), "\(flag.everything)")
+    }
+
+    /// The certificates as `site.pem` and `site.key` in a folder of their own, for a configuration that names them.
+    private func withSite(_ identity: TLSIdentity, _ body: (_ folder: String, _ file: String) throws -> Void) throws {
+        let folder = try System.makeTemporaryFolder()
+        defer { System.removeFolder(folder) }
+        try TestIdentity.write(identity, to: "\(folder)/site")
+        let path = "\(folder)/c.yaml"
+        try System.write(
+            """
+            listen: https://127.0.0.1:0
+            admin: {address: off}
+            tls:
+              certificates:
+                - certificate: \(folder)/site.pem
+                  key: \(folder)/site.key
+            hosts: [a.test, b.test]
+            upstreams: [{name: u, servers: http://127.0.0.1:9}]
+
+            """, to: path)
+        try body(folder, path)
+    }
+
+    @Test func `check refuses a certificate that OpenSSL refuses, as the start does, at its place`() throws {
+        try withSite(TestIdentity.authority.identity(for: "a.test", key: .shortRSA)) { _, file in
+            for command in ["check", "serve"] {
+                let run = try Program.run([command] + (command == "serve" ? ["--config"] : []) + [file])
+                #expect(run.exit == .code(78), "\(run.everything)")
+                #expect(
+                    run.errors.contains("c.yaml:5:20: `certificate: ")
+                        && run.errors.contains("(ee key too small); have it"),
+                    "\(run.everything)")
+                #expect(run.errors.count { $0 == "\n" } == 1, "\(run.everything)")
+            }
+        }
+    }
+
+    @Test func `check warns of hosts without a certificate at their key`() throws {
+        try withSite(TestIdentity.authority.identity(for: "a.test", valid: TestAuthority.month)) { _, file in
+            let run = try Program.run(["check", file])
+            #expect(run.exit == .code(0), "\(run.everything)")
+            #expect(
+                run.errors.contains(#/^\S+c\.yaml:7:1: warning: no certificate names b\.test, so that .*\n$/#),
+                "\(run.everything)")
+        }
     }
 
     @Test(arguments: [

@@ -84,6 +84,29 @@ import Testing
         }
     }
 
+    @Test func `a certificate that OpenSSL refuses is refused at its place in the file`() throws {
+        try SecureSite.run { site in
+            let before = try fingerprint(site)
+            try TestIdentity.write(
+                TestIdentity.authority.identity(for: "127.0.0.1", key: .shortRSA), to: "\(site.folder)/site0")
+            let outcome = try site.proxy.admin.send("POST", "/reload", body: "")
+            #expect(outcome.status != 200)
+            #expect(
+                outcome.text.contains(
+                    #/coalesced\.yaml:[0-9]+:[0-9]+: `certificate: \S+site0\.pem`: OpenSSL refuses it/#)
+                    && !outcome.text.contains("coalesced.yaml:1:1:"), "\(outcome.text)")
+            #expect(try fingerprint(site) == before)
+        }
+    }
+
+    @Test func `the log tells which listeners speak TLS`() throws {
+        try SecureSite.run { site in
+            let said = site.proxy.diagnostics
+            #expect(said.contains("listening on 127.0.0.1:\(site.port) (TLS)\n"), "\(said)")
+            #expect(said.contains("listening on 127.0.0.1:\(site.plain.endpoint.port)\n"), "\(said)")
+        }
+    }
+
     @Test func `a handshake that is under way over a reload comes to its end`() throws {
         try SecureSite.run { site in
             let (client, end) = (try site.raw.connect(), TLSEnd(.client))
