@@ -2,7 +2,8 @@ import Glibc
 import Testing
 
 /// The admin listener with TLS, as scrapers and the commands of this program find it.
-@Suite(.scenario) struct SecureAdminListenerTests {
+@Suite(.scenario, .clientsInTheClear("flags would take the place of the certificates in the file"))
+struct SecureAdminListenerTests {
     private func withProxy(
         _ body: (_ authority: OwnAuthority, _ proxy: Program, _ address: String) throws -> Void
     ) throws {

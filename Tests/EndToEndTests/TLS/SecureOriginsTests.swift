@@ -87,7 +87,10 @@ import Testing
             // Without the certificate, gunicorn refuses the handshake.
             try proxy(for: origin.url, tls: ", server-name: app.test", in: folder) { proxy in
                 let answer = try proxy.get("/x")
-                expect(answer, 502, "tls_alert_received", "certificate required", of: proxy)
+                // gunicorn closes with the request unread, so that its alert may get lost.
+                let said = answer["proxy-status"] ?? "none"
+                let errors = ["error=tls_alert_received", "error=connection_terminated"]
+                #expect(answer.status == 502 && errors.contains { said.contains($0) }, "\(said)")
             }
         }
     }
