@@ -22,7 +22,7 @@ PACKAGES = libevent-dev libc-ares-dev libyaml-dev libssl-dev pkg-config
 # The servers and clients of the tests, each as PROGRAM:PACKAGE or PATH:PACKAGE.
 TEST_PACKAGES = gunicorn:gunicorn uvicorn:uvicorn django-admin:python3-django node:nodejs puma:puma nginx:nginx-light \
                 php:php-cli /usr/share/wordpress:wordpress mariadbd:mariadb-server redis-server:redis-server \
-                openssl:openssl curl:curl pebble:pebble lego:lego certbot:certbot \
+                openssl:openssl curl:curl javac:openjdk-17-jdk-headless pebble:pebble lego:lego certbot:certbot \
                 /usr/lib/python3/dist-packages/requests:python3-requests
 DESTDIR ?=
 prefix ?= /usr
@@ -41,7 +41,7 @@ RELEASE = $(SWIFT) build -c release $(PLAIN) $(STATIC)
 
 FORMATTED = --recursive Package.swift Sources Tests
 
-.PHONY: run test build deb tarball lint format install uninstall dependencies test-packages package-tools bench bench-quick benchmark tools peers
+.PHONY: run test build deb tarball lint format install uninstall dependencies test-packages browser package-tools bench bench-quick benchmark tools peers
 
 run: build
 	@exec "$(PROGRAM)" demo
@@ -155,6 +155,10 @@ peers:
 
 test-packages:
 	@$(call install_missing,$(TEST_PACKAGES))
+
+# A browser is large: the test that drives one runs where it is installed, as in .ci/long.
+browser:
+	@$(call install_missing,chromium-headless-shell:chromium-headless-shell)
 
 # What .ci/package uses.
 package-tools:

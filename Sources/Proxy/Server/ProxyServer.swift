@@ -156,8 +156,7 @@ package final class ProxyServer {
         _ new: ProxySettings, upstreams: [UpstreamSettings], completion: @escaping (StartError?) -> Void
     ) {
         guard state == .running else { return completion(nil) }
-        let opened: [ListenTarget]
-        let certificates: Certificates
+        let (certificates, opened): (Certificates, [ListenTarget])
         do throws(StartError) {
             certificates = try self.certificates.changed(to: new, workers: workers.count)
             opened = try openTargets(of: new)

@@ -27,7 +27,8 @@ import Testing
             #expect(hitAfter < hitBefore * 3 + .milliseconds(1))
             let growth = proxy.residentBytes - memoryBefore
             note("memory kept afterwards, in KiB", growth >> 10)
-            #expect(growth < 64 << 20)
+            // OpenSSL's 15 KB for each stay with the allocator, for the next connections: see ManyHandshakesTests.
+            #expect(growth < (Transport.current.isSecureToClients ? 192 : 64) << 20)
             #expect(origin.count("/small") == 1)
         }
     }

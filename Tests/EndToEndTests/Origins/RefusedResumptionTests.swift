@@ -98,8 +98,18 @@ import Testing
         try scenario(.workers(2)) { origin, proxy in
             let file = BreakingFile(length: Self.length, cuts: [Self.cut, 500_000], isChunked: true)
             let longer = BreakingFile(length: Self.length + 1)
-            origin.on("/x") { $0.number == 3 ? longer.steps($0) : file.steps($0) }
-            let answers = proxy.crowd(5, get: "/x").finished()
+            let rest = Gate()
+            origin.on("/x") { request in
+                switch request.number {
+                case 2: [.gate(rest)] + file.steps(request)
+                case 3: longer.steps(request)
+                default: file.steps(request)
+                }
+            }
+            let crowd = proxy.crowd(5, get: "/x")
+            try eventually("all have the beginning") { crowd.answers.allSatisfy { $0.body.length == Self.cut } }
+            rest.open()
+            let answers = crowd.finished()
             #expect(answers.allSatisfy { !$0.isClean && $0.body.length == 500_000 && $0.body.isIntact })
             #expect(origin.requests("/x").map { $0["range"] } == [nil, "bytes=300000-", "bytes=500000-"])
             let again = try proxy.get("/x")

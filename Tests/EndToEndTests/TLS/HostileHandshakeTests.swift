@@ -144,19 +144,73 @@ import Testing
         }
     }
 
+    /// A connection whose handshake is done.
+    private func opened(_ site: SecureSite) throws -> (client: Conversation, end: TLSEnd) {
+        let client = try site.raw.connect()
+        let (end, bytes) = hello()
+        try client.send(bytes)
+        var outcome = TLSEnd.Outcome.needsBytes
+        while outcome == .needsBytes {
+            end.give(try client.bytes(1)[...])
+            outcome = end.shake()
+            try client.send(end.takeOutgoing())
+        }
+        #expect(outcome == .done)
+        return (client, end)
+    }
+
+    /// OpenSSL looked for a byte of the stream among them without an end.
+    @Test func `a flood of key updates keeps the other clients of the loop waiting for milliseconds`() throws {
+        try SecureSite.run(.workers(1)) { site in
+            let (client, end) = try opened(site)
+            // Half a second's work, and more than that to be read.
+            for _ in 0..<100_000 { end.updateKeys(asksBack: false) }
+            let flood = end.takeOutgoing()
+            let other = try site.plain.connect()
+            try other.send(site.proxy.request("GET", "/x"))
+            #expect(try other.answer().text == "hello")
+            System.startThread {
+                try? client.send(flood)
+                client.reset()
+            }
+            var longest = Duration.zero
+            let last = ContinuousClock.now + .milliseconds(500)
+            while .now < last {
+                let begun = ContinuousClock.now
+                try other.send(site.proxy.request("GET", "/x"))
+                #expect(try other.answer().text == "hello")
+                longest = max(longest, ContinuousClock.now - begun)
+            }
+            note("the longest wait of another client beside a flood of key updates", "\(longest)")
+            // Without a bound it took as long as the flood, and the more of them the longer.
+            #expect(longest < .milliseconds(200))
+        }
+    }
+
+    @Test func `a connection that says nothing makes room for another client`() throws {
+        try SecureSite.run(.workers(1), .other(section: "clients", key: "max-connections", value: "10")) { site in
+            let silent = try (0..<10).map { _ in try site.raw.connect() }
+            try eventually("one has made room") { (try? site.get("/x").text) == "hello" }
+            try eventually("and another one") { try site.plain.get("/x").status == 200 }
+            #expect(silent.contains { $0.isClosed() })
+        }
+    }
+
+    @Test func `a connection that says nothing delays the end of the program by less than its head-timeout`() throws {
+        try SecureSite.run(.headTimeout(.seconds(60))) { site in
+            let silent = try site.raw.connect()
+            #expect(try isWell(site))
+            site.proxy.terminate()
+            #expect(try site.proxy.exited() == .code(0))
+            _ = silent.isClosed()
+            #expect(silent.isEndedByPeer)
+        }
+    }
+
     /// RFC 8446 §4.6.3: each asks for one of the program's.
     @Test func `a flood of key updates is answered within bounds of memory`() throws {
         try SecureSite.run { site in
-            let client = try site.raw.connect()
-            let (end, bytes) = hello()
-            try client.send(bytes)
-            var outcome = TLSEnd.Outcome.needsBytes
-            while outcome == .needsBytes {
-                end.give(try client.bytes(1)[...])
-                outcome = end.shake()
-                try client.send(end.takeOutgoing())
-            }
-            #expect(outcome == .done)
+            let (client, end) = try opened(site)
             let before = site.proxy.residentBytes
             // Its answers are never read. It may be sent away, which is right, too.
             for _ in 0..<300 {

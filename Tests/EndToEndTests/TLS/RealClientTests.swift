@@ -82,6 +82,30 @@ import Testing
         }
     }
 
+    private static let browser = "/usr/bin/chromium-headless-shell"
+
+    @Test(.enabled(if: System.isExecutable(browser), "`make browser` installs it"))
+    func `Chromium shows a page, and warns of nothing but the authority of the tests`() throws {
+        try run { site in
+            func page(_ profile: String, _ flags: [String]) throws -> String {
+                let common = [
+                    Self.browser, "--no-sandbox", "--disable-gpu", "--user-data-dir=\(site.folder)/\(profile)",
+                ]
+                return try Command.run(
+                    common + flags + ["--dump-dom", "https://localhost:\(site.port)/x"], within: .seconds(90)
+                ).output
+            }
+            // The hash of the key that it is to believe, whoever has signed the certificate.
+            let key = "openssl x509 -in \(site.folder)/site0.pem -pubkey -noout | openssl pkey -pubin -outform der"
+            let hash = try Command.run(["sh", "-c", "\(key) | openssl dgst -sha256 -binary | base64 | tr -d '\\n'"])
+                .output
+            let believed = try page("believing", ["--ignore-certificate-errors-spki-list=\(hash)"])
+            #expect(believed.contains("hello"), "\(believed)")
+            let refused = try page("usual", [])
+            #expect(!refused.contains("hello"), "\(refused)")
+        }
+    }
+
     @Test func `Java's client works`() throws {
         try run { site in
             let script = """

@@ -76,6 +76,42 @@ import Testing
     }
 
     @Test(arguments: ["1.2", "1.3"])
+    func `a session ends with the authorities that its certificate was believed by`(_ version: String) throws {
+        try SecureSite.run(
+            identities: Self.sites, listener: ", client-certificates: required",
+            tls: ["client-ca": "FILES/clients.pem"], files: ["clients.pem": Self.clients.file.text]
+        ) { site in
+            try TestIdentity.write(Self.clients.identity(for: "ann"), to: "\(site.folder)/ann")
+            let shown = ["-cert", "\(site.folder)/ann.pem", "-key", "\(site.folder)/ann.key"]
+            #expect(try !resumes(site, version: version, from: nil, to: "session", shown))
+            #expect(try resumes(site, version: version, from: "session"))
+            try System.write(TestAuthority("Others").file.text, to: "\(site.folder)/clients.pem")
+            try site.reload()
+            #expect(throws: (any Error).self) { try resumes(site, version: version, from: "session") }
+            #expect(throws: (any Error).self) { try resumes(site, version: version, from: "session", shown) }
+        }
+    }
+
+    @Test(arguments: ["1.2", "1.3"])
+    func `a session ends with the certificate of its client`(_ version: String) throws {
+        try SecureSite.run(
+            identities: Self.sites, listener: ", client-certificates: required",
+            tls: ["client-ca": "FILES/clients.pem"], files: ["clients.pem": Self.clients.file.text]
+        ) { site in
+            // The certificate is good for so many seconds from now on, of which a busy machine needs some.
+            let seconds = 8
+            let end = ContinuousClock.now + .seconds(seconds)
+            try TestIdentity.write(
+                Self.clients.identity(for: "ann", valid: -3600...seconds), to: "\(site.folder)/ann")
+            let shown = ["-cert", "\(site.folder)/ann.pem", "-key", "\(site.folder)/ann.key"]
+            #expect(try !resumes(site, version: version, from: nil, to: "session", shown))
+            #expect(try resumes(site, version: version, from: "session", to: "session"))
+            try eventually("it has expired", within: .seconds(30)) { ContinuousClock.now > end + .seconds(1) }
+            #expect(throws: (any Error).self) { try resumes(site, version: version, from: "session") }
+        }
+    }
+
+    @Test(arguments: ["1.2", "1.3"])
     func `a subject is known after a resumption, too`(_ version: String) throws {
         let tls = ["client-ca": "FILES/clients.pem", "client-subject-field": "x-client-subject"]
         try SecureSite.run(
