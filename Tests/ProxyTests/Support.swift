@@ -19,7 +19,7 @@ extension Arrival {
     static func at(_ time: Moment, after purges: UInt64 = 1) -> Arrival {
         Arrival(
             time: time, generation: purges, peer: ByteSlice("192.0.2.1"), hasAddress: true, isFromTrustedProxy: false,
-            clientSubject: nil,
+            security: nil,
             madeID: .none)
     }
 }

@@ -69,7 +69,11 @@ final class ClientConnections {
         timeouts = settings.timeouts
         mostRequests = settings.mostRequests
         hitPath = HitPath(in: context, output: batch.output)
+        answersChallenges = context.settings.tls.acmeChallenges != nil
     }
+
+    /// Whether some requests are challenges of certificate authorities.
+    private(set) var answersChallenges = false
 
     /// Applies the settings that the context has by now.
     /// - Parameter tls: the certificates of handshakes from now on.
@@ -80,6 +84,7 @@ final class ClientConnections {
         hitPath = HitPath(in: context, output: batch.output)
         timeouts = settings.timeouts
         mostRequests = settings.mostRequests
+        answersChallenges = context.settings.tls.acmeChallenges != nil
         contexts.change(settings.headLimits)
         latestGroup.forget()
     }

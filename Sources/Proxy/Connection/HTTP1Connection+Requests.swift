@@ -130,7 +130,11 @@ extension HTTP1Connection {
         }
         buffer.consume(head.length)
         beginServing()
-        if LaterAnswer.begin(head, fields, on: self) { return }
+        if clients.answersChallenges || PurgeMethod.isMethod(of: head, fields.view),
+            LaterAnswer.begin(head, fields, on: self)
+        {
+            return
+        }
         do throws(SyntheticResponse) {
             let request = try context.admit(
                 head, fields, on: route, from: peer, isFromTrustedProxy: isTrustedProxy, over: security,

@@ -47,7 +47,7 @@ class HTTP1Responses: ClientTransport, TransactionClient, TurnTaker {
     final func answer(_ request: consuming ClientRequest) {
         let arrival = Arrival(
             time: context.moment, generation: context.tags.generation, peer: peerText, hasAddress: peer.port != nil,
-            isFromTrustedProxy: isTrustedProxy, clientSubject: security?.subject,
+            isFromTrustedProxy: isTrustedProxy, security: security,
             madeID: request.needsID ? context.requestIDs.next() : .none)
         let new = Transaction(request, arrival, client: self, in: context, latestGroup: clients.latestGroup)
         transaction = new

@@ -61,7 +61,7 @@ struct FetchRequestWriter {
         }
         head.appendLineEnd()
         if let rules = request.route.requestFields { Self.apply(rules, to: head, of: request, arrival, settings) }
-        if let subject = arrival.clientSubject { Self.append(subject, to: head, settings) }
+        if let subject = arrival.security?.subject { Self.append(subject, to: head, settings) }
         return UpstreamRequest(
             method: plan.method, head: head.copied(), content: UpstreamRequest.Content(request.head.framing),
             asksForUpgrade: plan.asksForUpgrade,

@@ -194,8 +194,8 @@ struct Arrival: Sendable {
     let hasAddress: Bool
     /// Whether the client is a proxy whose statements about its own client are trusted.
     let isFromTrustedProxy: Bool
-    /// The subject of the client's certificate; `nil` without one.
-    let clientSubject: ByteSlice?
+    /// What the handshake of the client's connection has agreed on; `nil` in the clear.
+    let security: ClientSecurity?
     /// The identifier that was made for the request, in place of one that the client did not give, or that is not
     /// valid; `none` if it needs none.
     let madeID: RequestID
