@@ -116,7 +116,8 @@ import Testing
         #expect(server.questions.contains { $0.isTCP && $0.name == "many.test" })
     }
 
-    @Test func `a name is resolved again when its time to live ends, however long resolve-ttl is`() throws {
+    @Test(.originsInTheClear("the URL of the name is one of http"))
+    func `a name is resolved again when its time to live ends, however long resolve-ttl is`() throws {
         let server = try NameServer { _ in .addresses([Self.address(1)], seconds: 1) }
         defer { server.stop() }
         let before = try Self.origin("before")

@@ -37,6 +37,11 @@ final class Program: Peer, Sendable {
     ) throws {
         _ = System.descriptorLimit
         self.folder = folder
+        var variables = variables
+        if Transport.current.isSecureToOrigins {
+            try System.write(TestIdentity.authorityText, to: "\(folder)/authorities.pem")
+            variables.append("SSL_CERT_FILE=\(folder)/authorities.pem")
+        }
         // env(1) becomes the program: it is the same process. So does what makes a network.
         var words = (variables.isEmpty ? [] : ["/usr/bin/env"] + variables) + [try path ?? Self.path()] + arguments
         if let shell { words = ["/bin/sh", "-c", shell, "sh"] + words }
@@ -85,11 +90,6 @@ final class Program: Peer, Sendable {
             words += try ["--listen", "https://127.0.0.1:0"] + TestIdentity.flags(in: folder)
         } else if choosesListener {
             words += ["--listen", "127.0.0.1:0"]
-        }
-        var variables = variables
-        if transport.isSecureToOrigins {
-            try System.write(TestIdentity.authorityText, to: "\(folder)/authorities.pem")
-            variables.append("SSL_CERT_FILE=\(folder)/authorities.pem")
         }
         if !arguments.contains("--admin") { words += ["--admin", "unix:\(folder)/admin.sock"] }
         if isLinked { try System.link("\(folder)/coalesced", to: path()) }
