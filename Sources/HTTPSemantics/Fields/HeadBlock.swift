@@ -71,6 +71,7 @@ public struct HeadBlock: Sendable {
     @inlinable
     public var view: FieldView {
         @_lifetime(borrow self)
+        @inline(__always)
         get { FieldView(bytes: bytes.span, lines: lines, present: present) }
     }
 }

@@ -25,8 +25,7 @@ import Glibc
     @exclusivity(unchecked) private(set) var layer: SecureLayer?
     /// Whether the loop will call `readOn()`.
     private var isToReadOn = false
-    /// Whether `shutdownWrite` waits until the kernel takes what the layer says at the end.
-    public private(set) final var isEndPending = false
+    private var waitsToSendEnd = false
 
     /// Takes over a connected socket, such as one from a `Listener`.
     /// - Parameter layer: through which the bytes pass from now on, on the same descriptor.
@@ -69,6 +68,9 @@ import Glibc
 
     /// Whether the descriptor was given back.
     public final var isClosed: Bool { descriptor < 0 }
+
+    /// Whether `shutdownWrite` waits until the kernel takes what the layer says at the end.
+    public final var isEndPending: Bool { waitsToSendEnd }
 
     // MARK: For subclasses
 
@@ -155,7 +157,7 @@ import Glibc
     /// Stops the calls of `writable()`. Does nothing while connecting, since the watch then waits for the outcome, nor
     /// while the end of the stream waits for room.
     public final func disarmWrite() {
-        if !isConnecting, !isEndPending, unsafe writeWatch != nil { unsafe writeWatch = nil }
+        if !isConnecting, !waitsToSendEnd, unsafe writeWatch != nil { unsafe writeWatch = nil }
     }
 
     /// Calls `peerHasGone()` when the peer has closed its side for good, as its reset shows. For use after the end of
@@ -217,7 +219,7 @@ import Glibc
 
     private func becameWritable() {
         loop.noteBeginning()
-        guard isConnecting else { return isEndPending ? endPendingStream() : writable() }
+        guard isConnecting else { return waitsToSendEnd ? endPendingStream() : writable() }
         isConnecting = false
         disarmWrite()
         var code: Int32 = 0
@@ -229,7 +231,7 @@ import Glibc
 
     private func endPendingStream() {
         guard unsafe layer?.endStream() != false else { return }
-        isEndPending = false
+        waitsToSendEnd = false
         disarmWrite()
         // Fails if the peer has gone.
         _ = Glibc.shutdown(descriptor, Int32(SHUT_WR))
@@ -266,7 +268,7 @@ import Glibc
     /// - Throws: if the socket is closed, or its connection has ended.
     public final func shutdownWrite() throws(SystemError) {
         if let layer = unsafe layer, !isClosed, !layer.endStream() {
-            isEndPending = true
+            waitsToSendEnd = true
             return armWrite()
         }
         guard Glibc.shutdown(descriptor, Int32(SHUT_WR)) == 0 else { throw .last(.shutdown) }

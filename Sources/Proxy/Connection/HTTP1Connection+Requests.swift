@@ -130,7 +130,7 @@ extension HTTP1Connection {
         }
         buffer.consume(head.length)
         beginServing()
-        if clients.answersChallenges || PurgeMethod.isMethod(of: head, fields.view),
+        if clients.answersChallenges || head.method == .other && PurgeMethod.isMethod(of: head, fields.view),
             LaterAnswer.begin(head, fields, on: self)
         {
             return

@@ -153,13 +153,17 @@ struct Answer: Sendable {
     }
 
     /// This answer with the route's error page for its status, if there is one, as its content. The body is not read.
+    @inline(__always)
+    consuming func withErrorPage(of route: Route, to method: Method) -> Answer {
+        if status.code >= 400 { addErrorPage(of: route, to: method) }
+        return self
+    }
+
     @inline(never) // Rare.
-    func withErrorPage(of route: Route, to method: Method) -> Answer {
-        guard let page = route.rules?.errorPage(for: status) else { return self }
-        var answer = self
-        answer.content = .page(page, isSent: method != .head)
-        answer.length = page.bytes.count
-        return answer
+    private mutating func addErrorPage(of route: Route, to method: Method) {
+        guard let page = route.rules?.errorPage(for: status) else { return }
+        content = .page(page, isSent: method != .head)
+        length = page.bytes.count
     }
 
     // MARK: - The body

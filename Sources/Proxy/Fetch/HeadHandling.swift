@@ -62,12 +62,17 @@ struct HeadHandling {
     @inline(__always)
     func action(on head: borrowing ReceivedHead) -> Action {
         // Before anything is decided: what is invalidated and stored follows from the new names.
-        if let names = request.route.originNames, let renamed = request.renamed(head.fields, names) {
-            return action(onRenamed: head.with(renamed.view))
-        }
+        if let names = request.route.originNames { return action(on: head, renaming: names) }
         return action(onRenamed: head)
     }
 
+    @inline(never) // Kept out of the code of routes without such names.
+    private func action(on head: borrowing ReceivedHead, renaming names: OriginNames) -> Action {
+        guard let renamed = request.renamed(head.fields, names) else { return action(onRenamed: head) }
+        return action(onRenamed: head.with(renamed.view))
+    }
+
+    @inline(__always)
     private func action(onRenamed head: borrowing ReceivedHead) -> Action {
         let status = head.head.status
         if status == .notModified, !plan.isPass { return actionOnNotModified(head) }

@@ -53,13 +53,13 @@ extension Transaction {
     ) {
         // Read once: a value read from a variable is retained.
         let request = request
-        let made = Answer(
+        let answer = Answer(
             request, response, length: length,
             // Not if a stored response stands in for the origin's: then the conditions and the range are for the proxy
             // to evaluate.
             isPassedThrough: unsharedFetch?.plan.isPass == true && fetched?.source == .origin,
-            maxRanges: request.route.maxRanges)
-        let answer = made.status.code < 400 ? made : made.withErrorPage(of: request.route, to: request.method)
+            maxRanges: request.route.maxRanges
+        ).withErrorPage(of: request.route, to: request.method)
         send(answer, provenance, of: fetched) { head in
             answer.writeHead(
                 to: head, provenance: provenance, at: context.moment, persists: persists,

@@ -56,8 +56,8 @@ final class Transaction: WaitingRequest, FetchLeader {
     private(set) var ledFetch: Fetch?
 
     init(
-        _ request: consuming ClientRequest, _ arrival: Arrival, client: any TransactionClient, in context: LoopContext,
-        latestGroup: LatestGroup
+        _ request: consuming ClientRequest, _ arrival: borrowing Arrival, client: any TransactionClient,
+        in context: LoopContext, latestGroup: LatestGroup
     ) {
         self.client = client
         self.context = context

@@ -11,9 +11,10 @@ class WaitingRequest: TurnTaker {
     /// The request's place in its group, which sets it.
     final var place = 0
 
-    init(_ request: consuming ClientRequest, _ arrival: Arrival) {
+    // `arrival` is copied here: the caller would also retain one that `init` consumes.
+    init(_ request: consuming ClientRequest, _ arrival: borrowing Arrival) {
         self.request = request
-        self.arrival = arrival
+        self.arrival = copy arrival
     }
 
     /// The request may take its result, if there is one.
