@@ -135,6 +135,7 @@ BENCHMARK = taskset -c 1 "$(CURDIR)/.build/release/Benchmark"
 bench: benchmark
 	$(BENCHMARK) compare --write docs/benchmarks.md
 	$(BENCHMARK) shared --write docs/benchmarks.md
+	$(BENCHMARK) tls --write docs/benchmarks.md
 	$(BENCHMARK) micro --write docs/benchmarks.md
 	$(BENCHMARK) single-flight --write Sources/Coalescing/Coalescing.docc/Comparison.md
 	$(BENCHMARK) simulate --write docs/benchmarks.md

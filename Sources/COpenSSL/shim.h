@@ -33,6 +33,8 @@ struct coalesced_wire {
     int has_ended;
     // How often OpenSSL may still read from the kernel before its caller gets the word again.
     int reads;
+    // Whether another record follows at once. The kernel then sends several in one segment, and wakes the peer for all of them.
+    int more_follows;
     // Bytes of `rest` from `rest_start` up to `rest_end` wait for the kernel.
     unsigned char *_Nullable rest;
     size_t rest_start, rest_end, rest_capacity;
@@ -51,8 +53,9 @@ enum { coalesced_most_reads = 4 };
 static inline size_t coalesced_wire_rest(const struct coalesced_wire *_Nonnull wire) { return wire->rest_end - wire->rest_start; }
 
 static inline ssize_t coalesced_wire_send(struct coalesced_wire *_Nonnull wire, const void *_Nonnull bytes, size_t count) {
+    int flags = MSG_NOSIGNAL | (wire->more_follows ? MSG_MORE : 0);
     ssize_t sent;
-    do { sent = syscall(SYS_sendto, wire->descriptor, bytes, count, MSG_NOSIGNAL, NULL, 0); } while (sent < 0 && errno == EINTR);
+    do { sent = syscall(SYS_sendto, wire->descriptor, bytes, count, flags, NULL, 0); } while (sent < 0 && errno == EINTR);
     if (sent < 0 && errno != EAGAIN && errno != EWOULDBLOCK) {
         wire->write_error = errno;
         return -1;

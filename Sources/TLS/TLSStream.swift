@@ -189,6 +189,8 @@ public import Libevent
             let count = min(bytes.count - sent, Self.mostOfRecord)
             let part = unsafe UnsafeRawBufferPointer(rebasing: bytes[sent..<sent + count])
             var written = 0
+            unsafe wire.pointee.more_follows = sent + count < bytes.count ? 1 : 0
+            defer { unsafe wire.pointee.more_follows = 0 }
             OpenSSLErrors.forgetFormer()
             guard unsafe SSL_write_ex(ssl, part.baseAddress, count, &written) == 1, written == count else {
                 OpenSSLErrors.forget()
