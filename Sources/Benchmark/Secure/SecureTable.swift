@@ -20,7 +20,7 @@ struct SecureTable {
         try bench.measure()
         return Machine.description(
             "medians of \(bench.turns) turns, TLS 1.3 with a P-256 key and AES-128-GCM, \(clients) clients at once",
-            Kind.allCases.filter { $0 != .varnish }.map { "\($0.name): \(Peer.version($0, plan))" },
+            [Kind.coalesced, .haproxy, .nginx].map { "\($0.name): \(Peer.version($0, plan))" },
             use: before.text(until: Machine.Use()))
             + "\n| CPU µs | "
             + SecureProgram.Kind.allCases.map(\.rawValue).joined(separator: " | ") + " | ÷ nginx |\n| --- "
