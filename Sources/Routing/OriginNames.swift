@@ -10,6 +10,8 @@ public final class OriginNames: Sendable {
         let host: ByteSlice
         /// `nil`: that of the scheme.
         let port: UInt16?
+        /// Whether it is the address of a server with TLS.
+        var isOfTLS = false
     }
 
     private let names: [Name]
@@ -22,7 +24,9 @@ public final class OriginNames: Sendable {
             guard case .tcp(_, let port) = server.location else { continue }
             if port != server.defaultPort { ports.append(port) }
             names.append(
-                Name(host: ByteSlice(server.host.lowercased()), port: port == server.defaultPort ? nil : port))
+                Name(
+                    host: ByteSlice(server.host.lowercased()), port: port == server.defaultPort ? nil : port,
+                    isOfTLS: server.isSecure))
         }
         if let host = upstream.host.map({ ByteSlice($0.lowercased()) }), let authority = Authority(host.span) {
             let isDefault = upstream.servers.contains { $0.defaultPort == authority.port }
@@ -53,8 +57,10 @@ public final class OriginNames: Sendable {
         for index in 0..<fields.lines.count {
             let (line, start) = (fields.lines[index], bytes.count)
             let isReference = line.field == .location || line.field == .contentLocation
-            if isReference, let reference = Reference(fields.value(at: index), scheme), isOwn(reference, asked) {
-                reference.write(asking: asked, scheme, to: bytes)
+            if isReference, let reference = Reference(fields.value(at: index), scheme),
+                let means = meaning(of: reference, asked)
+            {
+                reference.write(asking: asked, scheme, keepingTLS: means == .hostOfClients, to: bytes)
                 lines.append(FieldLine(name: line.name, value: ByteRange(start..<bytes.count), field: line.field))
             } else {
                 lines.append(line)
@@ -64,15 +70,20 @@ public final class OriginNames: Sendable {
         return HeadBlock(bytes: bytes.span, lines: lines.span, present: fields.present)
     }
 
-    private func isOwn(_ reference: borrowing Reference, _ asked: Span<UInt8>) -> Bool {
+    private enum Meaning { case serverWithTLS, hostOfClients }
+
+    /// - Returns: `nil` for a reference that does not name the origin.
+    private func meaning(of reference: borrowing Reference, _ asked: Span<UInt8>) -> Meaning? {
         for name in names {
             let host = name.host
-            if name.port == reference.port, host.span.isEqualIgnoringCase(to: reference.host) { return true }
+            guard name.port == reference.port, host.span.isEqualIgnoringCase(to: reference.host) else { continue }
+            // Where clients ask for the server's own name, https may be meant for them.
+            let isAsked = name.port == nil && host.span.isEqualIgnoringCase(to: asked.hostPart)
+            return name.isOfTLS && !isAsked ? .serverWithTLS : .hostOfClients
         }
-        guard let port = reference.port, portsOfAskedHost.contains(port), let own = Authority(asked) else {
-            return false
-        }
-        return own.port != port && asked.extracting(own.host.range).isEqualIgnoringCase(to: reference.host)
+        guard let port = reference.port, portsOfAskedHost.contains(port), let own = Authority(asked) else { return nil }
+        let isOwn = own.port != port && asked.extracting(own.host.range).isEqualIgnoringCase(to: reference.host)
+        return isOwn ? .hostOfClients : nil
     }
 }
 
@@ -113,10 +124,11 @@ private struct Reference: ~Escapable {
         isSecure = scheme.isSecure
     }
 
-    /// Writes the reference with the scheme and the host that the client asked. A reference to https in the answer to a
-    /// request by http leads clients to https on purpose: the scheme stays, and the port, which is that of http, goes.
-    func write(asking asked: Span<UInt8>, _ scheme: ClientScheme, to buffer: ByteBuffer) {
-        if isSecure, !scheme.isSecure {
+    /// Writes the reference with the scheme and the host that the client asked.
+    /// - Parameter keepsTLS: whether a reference to https in the answer to a request by http leads clients to https on
+    ///   purpose: the scheme stays, and the port, which is that of http, goes.
+    func write(asking asked: Span<UInt8>, _ scheme: ClientScheme, keepingTLS keepsTLS: Bool, to buffer: ByteBuffer) {
+        if keepsTLS, isSecure, !scheme.isSecure {
             buffer.append("https://")
             buffer.append(lowercasing: asked.hostPart)
         } else {

@@ -104,4 +104,38 @@ import Upstream
         let text = String(location)
         #expect(text == "https://a.example/1")
     }
+
+    @Test func `a server with TLS whose name clients ask may lead them to https`() throws {
+        let request = try ParsedHead("GET /x\nHost: app.internal:8080")
+        let (fields, asked) = (block("Location: https://app.internal/1"), request.fields)
+        let upstream = UpstreamSettings(name: "one", servers: [UpstreamServer(host: "app.internal", isSecure: true)])
+        let renamed = OriginNames(upstream).renamed(fields.view, for: request.head, asked.view, .http)
+        guard let renamed else { throw Unchanged() }
+        let view = renamed.view
+        guard let location = view.firstValue(of: .location) else { throw Unchanged() }
+        let text = String(location)
+        #expect(text == "https://app.internal/1")
+    }
+
+    @Test(arguments: [
+        // The server's own address.
+        ("https://app.internal/1", "http://a.example:8080/1"), ("https://app.internal:443/1", "http://a.example:8080/1"),
+        ("http://app.internal/1", "http://a.example:8080/1"),
+        // The host that it is sent: a redirect from http to https stays one.
+        ("https://www.internal/1", "https://a.example/1"),
+    ])
+    func `a server with TLS that names its address does not lead clients from http to https`(
+        reference: String, becomes: String
+    ) throws {
+        let request = try ParsedHead("GET /x\nHost: a.example:8080")
+        let (fields, asked) = (block("Location: \(reference)"), request.fields)
+        var upstream = UpstreamSettings(name: "one", servers: [UpstreamServer(host: "app.internal", isSecure: true)])
+        upstream.host = "www.internal"
+        let renamed = OriginNames(upstream).renamed(fields.view, for: request.head, asked.view, .http)
+        guard let renamed else { throw Unchanged() }
+        let view = renamed.view
+        guard let location = view.firstValue(of: .location) else { throw Unchanged() }
+        let text = String(location)
+        #expect(text == becomes)
+    }
 }

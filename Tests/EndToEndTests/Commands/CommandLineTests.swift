@@ -308,7 +308,8 @@ import Testing
         #expect(try program.exited() == .code(74))
     }
 
-    @Test func `a response of another kind of server exits with 69`() throws {
+    @Test(.originsInTheClear("the address of the admin listener has no scheme"))
+    func `a response of another kind of server exits with 69`() throws {
         let origin = try ScriptedOrigin()
         defer { origin.stop() }
         origin.on("/status") { _ in [.answer(200, body: "{}")] }

@@ -258,7 +258,8 @@ import Testing
 }
 
 /// The same for the addresses of one name.
-@Suite(.scenario, .enabled(if: OwnNetwork.isToBeHad)) struct FailingAddressTests {
+@Suite(.scenario, .enabled(if: OwnNetwork.isToBeHad), .originsInTheClear("the URLs of the names are of http"))
+struct FailingAddressTests {
     @Test func `of five addresses one is dead, one slow, and one broken, and no GET fails or waits`() throws {
         // 127.0.0.1 takes no connection, 127.0.0.2 answers 500, 127.0.0.3 is slow.
         let (listener, port) = try Socket.listen(backlog: 0)

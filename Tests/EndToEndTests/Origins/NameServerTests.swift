@@ -4,7 +4,8 @@ import NameServing
 import Testing
 
 /// Where names come from, in a network of the program's own.
-@Suite(.scenario, .enabled(if: OwnNetwork.isToBeHad)) struct NameServerTests {
+@Suite(.scenario, .enabled(if: OwnNetwork.isToBeHad), .originsInTheClear("the URLs of the names are of http"))
+struct NameServerTests {
     private static let silent = OwnNetwork(
         nameServers: "nameserver \(OwnNetwork.silentNameServer)\noptions timeout:1 attempts:1 max-timeouts:1\n")
 
@@ -116,8 +117,7 @@ import Testing
         #expect(server.questions.contains { $0.isTCP && $0.name == "many.test" })
     }
 
-    @Test(.originsInTheClear("the URL of the name is one of http"))
-    func `a name is resolved again when its time to live ends, however long resolve-ttl is`() throws {
+    @Test func `a name is resolved again when its time to live ends, however long resolve-ttl is`() throws {
         let server = try NameServer { _ in .addresses([Self.address(1)], seconds: 1) }
         defer { server.stop() }
         let before = try Self.origin("before")

@@ -16,7 +16,7 @@ import Testing
             origin.on("/x") { ($0.number == 4 ? [.gate(late)] : []) + file.steps($0) }
             let eager = proxy.crowd(20, get: "/x")
             let slow = proxy.crowd(10, get: "/x", pace: .slow(bytes: 64 << 10, every: .milliseconds(2)))
-            try eventually("it has broken off three times") { origin.count("/x") == 4 }
+            try eventually("it has broken off three times", within: .seconds(60)) { origin.count("/x") == 4 }
             let others = proxy.crowd(20, get: "/x")
             try proxy.joined(50)
             late.open()

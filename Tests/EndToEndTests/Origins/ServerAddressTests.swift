@@ -2,7 +2,8 @@ import Glibc
 import Testing
 
 /// A server whose name has several addresses: each is a place to connect to.
-@Suite(.scenario, .enabled(if: OwnNetwork.isToBeHad)) struct ServerAddressTests {
+@Suite(.scenario, .enabled(if: OwnNetwork.isToBeHad), .originsInTheClear("the URLs of the names are of http"))
+struct ServerAddressTests {
     /// Origins at 127.0.0.1, 127.0.0.2 and so on, at one port; their names are their last numbers.
     private func origins(_ numbers: ClosedRange<UInt8>, port: UInt16 = 0) throws -> [ScriptedOrigin] {
         var origins: [ScriptedOrigin] = []

@@ -90,7 +90,7 @@ import Testing
             #expect(server?["reason"]?.string == "503")
             #expect(try metric("server_up", proxy) == 2 && metric("server_addresses{state=\"slow-start\"}", proxy) == 1)
             #expect(
-                proxy.diagnostics.matches(of: /server http:.* is back after/).count == 1, "\(proxy.diagnostics)")
+                proxy.diagnostics.matches(of: /server https?:.* is back after/).count == 1, "\(proxy.diagnostics)")
         }
     }
 

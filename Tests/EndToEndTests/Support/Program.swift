@@ -39,12 +39,13 @@ final class Program: Peer, Sendable {
         self.folder = folder
         var variables = variables
         if Transport.current.isSecureToOrigins {
-            try System.write(TestIdentity.authorityText, to: "\(folder)/authorities.pem")
-            variables.append("SSL_CERT_FILE=\(folder)/authorities.pem")
+            try System.write(TestIdentity.authorityText, to: "\(folder)/trusted.pem")
+            variables.append("SSL_CERT_FILE=\(folder)/trusted.pem")
         }
         // env(1) becomes the program: it is the same process. So does what makes a network.
-        var words = (variables.isEmpty ? [] : ["/usr/bin/env"] + variables) + [try path ?? Self.path()] + arguments
+        var words = [try path ?? Self.path()] + arguments
         if let shell { words = ["/bin/sh", "-c", shell, "sh"] + words }
+        if !variables.isEmpty { words = ["/usr/bin/env"] + variables + words }
         if let descriptors { words = ["/usr/bin/prlimit", "--nofile=\(descriptors):\(descriptors)"] + words }
         if let network { words = try network.command(words, in: folder) }
         child = try Spawn.start(

@@ -5,7 +5,8 @@ import Testing
 ///
 /// - `COALESCED_TEST_TRANSPORT=tls`: all clients of the program's public listener speak TLS; `tls-origins`: the scripted
 ///   origins, too.
-/// - `COALESCED_TEST_TLS_SEED=n`: the clients of a fifth of the tests do, by a hash of their names and `n`.
+/// - `COALESCED_TEST_TLS_SEED=n`: so do those of a fifth of the tests, by a hash of their names and `n`; with half of
+///   them, the origins, too.
 ///
 /// The admin listener, Unix sockets, and listeners that a test names itself stay in the clear.
 struct Transport: Sendable {
@@ -20,6 +21,7 @@ struct Transport: Sendable {
         if let seed = System.environment("COALESCED_TEST_TLS_SEED") {
             let number = Self.number(of: test.name + seed)
             isSecureToClients = number % 5 == 0
+            isSecureToOrigins = number % 10 == 0
         }
         switch System.environment("COALESCED_TEST_TRANSPORT") {
         case "tls": isSecureToClients = true
