@@ -85,6 +85,16 @@ struct CertificateClientTests {
             { words($0) + ["renew", "--days", "10000", "--no-random-sleep", "--renew-hook", $1] })
     }
 
+    /// acme.sh is in no distribution. After each issue and renewal it runs its `--reloadcmd` by sh(1), with the files that
+    /// it has installed.
+    @Test func `the hook takes the three words of acme_sh, and clients see the new certificate`() throws {
+        func words(_ hook: String) -> [String] {
+            let make = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=site.test -addext subjectAltName=DNS:site.test"
+            return ["sh", "-c", "\(make) -keyout @/own.key -out @/own.pem && \(hook) site.test @/own.pem @/own.key"]
+        }
+        try check({ words($1) }, { words($1) })
+    }
+
     @Test func `certbot obtains a certificate and renews it, and clients see the new one`() throws {
         let folders = ["--config-dir", "@/certbot", "--work-dir", "@/certbot-work", "--logs-dir", "@/certbot-log"]
         try check(
