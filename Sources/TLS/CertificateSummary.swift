@@ -1,6 +1,6 @@
 public import Bytes
 
-/// What operators are told of a certificate.
+/// The properties of a certificate that the log, `check` and the metrics report.
 public struct CertificateSummary: Sendable, Hashable {
     /// The names for which it is valid, in lower case.
     public let names: [String]
@@ -11,7 +11,7 @@ public struct CertificateSummary: Sendable, Hashable {
     public let issuer: String
     /// `RSA`, `RSA-PSS`, `ECDSA`, `Ed25519`, `Ed448`, `DSA` or `other`.
     public let keyKind: String
-    /// What clients may stumble over in the order of the chain; `nil` if nothing.
+    /// A mistake in the order of the chain, on which some clients fail; `nil` if there is none.
     public let chainMistake: String?
     /// Whether the file has this certificate alone although its issuer has one of its own, for which not every client
     /// looks elsewhere.

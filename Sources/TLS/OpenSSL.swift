@@ -1,7 +1,7 @@
 public import Bytes
 import COpenSSL
 
-/// What all contexts share.
+/// Values that all contexts share.
 @safe enum OpenSSL {
     /// How OpenSSL reads from and writes to sockets; `nil` if memory is short. Never changed after it was made, so any
     /// thread may use it.
@@ -15,8 +15,8 @@ import COpenSSL
     static var shortage: TLSSettingsError { TLSSettingsError(file: "", "memory is short: \(OpenSSLErrors.takeText())") }
 }
 
-/// What the connections of one kind share in OpenSSL, not changed once it is set up. Freed with its owner; its
-/// connections hold it too.
+/// The `SSL_CTX` of the connections of one kind, not changed once it is set up. Freed with its owner; its connections
+/// hold it too.
 @safe final class Context: Sendable {
     nonisolated(unsafe) let pointer: OpaquePointer
 
@@ -79,7 +79,7 @@ public enum TLSVersion: String, Sendable, Hashable, CaseIterable {
     nonisolated(unsafe) let store: OpaquePointer
     /// Their certificates, to name them to clients.
     private let certificates: [Certificate]
-    /// Whether each is believed for itself alone, whatever name a server has.
+    /// Whether a certificate is believed only if it is one of these itself; the name of its server does not matter then.
     let isExact: Bool
 
     /// - Parameter isExact: whether none of them is an authority of others' certificates.
@@ -122,7 +122,7 @@ public enum TLSVersion: String, Sendable, Hashable, CaseIterable {
         return made
     }
 
-    /// These, and those that have issued the certificates with which files begin, as far as the files have them.
+    /// These authorities and, from `files`, each certificate behind the first one, which has issued the one before it.
     /// - Throws: if a file is damaged.
     public func joined(withIssuersIn files: [NamedFile]) throws(TLSSettingsError) -> TLSAuthorities {
         var all = certificates

@@ -15,8 +15,8 @@ extension TLSAuthorities {
         ]
     }()
 
-    /// Those of the first of `systemFiles` that exists. Read at the first use, which takes tens of milliseconds and so
-    /// must not be on a loop of requests; a change of the file counts after a restart.
+    /// The authorities in the first of `systemFiles` that exists. Read at the first use, which takes tens of milliseconds
+    /// and so must not be on a loop of requests; a change of the file counts after a restart.
     public static let system: Result<TLSAuthorities, TLSSettingsError> = readSystemFile()
 
     private static func readSystemFile() -> Result<TLSAuthorities, TLSSettingsError> {

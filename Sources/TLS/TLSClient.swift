@@ -1,9 +1,9 @@
 import COpenSSL
 import Libevent
 
-/// How the certificates of servers are judged, and what is shown to them. Immutable; any thread.
+/// The authorities that this program believes as a client, and the certificate that it shows. Immutable; any thread.
 public struct TLSClientSettings: Sendable {
-    /// Who is believed; `nil`: every certificate is, and names are not compared (`verify: off`).
+    /// The authorities; `nil`: every certificate is believed, and names are not compared (`verify: off`).
     public var authorities: TLSAuthorities?
     /// The certificate that is shown if a server asks for one.
     public var identity: TLSIdentity?
@@ -63,7 +63,7 @@ public struct TLSClientSettings: Sendable {
     /// Begins the handshake with a server; `nil` if memory is short. On the loop.
     /// - Parameters:
     ///   - descriptor: of a connected socket, open as long as the stream is used.
-    ///   - name: what the certificate must be valid for: a host name, which is also asked for (SNI), or an address;
+    ///   - name: the name that the certificate must have: a host name, which is also asked for (SNI), or an address;
     ///     `nil` only if exact certificates are believed, or every one.
     ///   - sessions: of this server under this name; outlives the stream, which holds it.
     ///   - protocols: offered by ALPN, the best one first; none without any.

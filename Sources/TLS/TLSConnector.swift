@@ -44,7 +44,7 @@ public struct ServerTLS {
 }
 
 extension Socket {
-    /// Goes on with the handshake, and makes the loop report what it waits for. On the loop.
+    /// Goes on with the handshake, and watches the socket for the event that the handshake waits for. On the loop.
     /// - Returns: whether it is done.
     /// - Throws: why it has failed.
     public final func goOn(with handshake: TLSStream) throws(TLSFailure) -> Bool {

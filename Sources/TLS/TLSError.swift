@@ -1,10 +1,10 @@
 import COpenSSL
 
-/// What is wrong with a file that TLS was given, or with settings made of it.
+/// A mistake in a certificate file, a key file or another file of TLS, or in settings that name it.
 public struct TLSSettingsError: Error, Hashable, Sendable, CustomStringConvertible {
     /// The file, as the settings name it; empty if it is not about one file.
     public let file: String
-    /// What is wrong, and what to do.
+    /// The mistake, and how the operator mends it.
     public let explanation: String
 
     public init(file: String, _ explanation: String) {
@@ -18,7 +18,7 @@ public struct TLSSettingsError: Error, Hashable, Sendable, CustomStringConvertib
 public struct TLSFailure: Error, Hashable, Sendable, CustomStringConvertible {
     /// The kinds of failure; the names stand in logs and metrics.
     public enum Kind: String, Sendable, CaseIterable {
-        /// The peer's bytes are no TLS, or break its rules, or have nothing in common with what is allowed here.
+        /// The peer's bytes are no TLS or break its rules, or both sides have no version or cipher in common.
         case protocolError = "protocol"
         /// The peer's certificate is refused.
         case certificate

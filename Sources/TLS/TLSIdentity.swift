@@ -3,7 +3,7 @@ import COpenSSL
 
 /// A certificate with its chain and its key, as PEM files.
 public struct TLSIdentity: Sendable, Hashable {
-    /// The certificate, followed by those that lead to its issuer.
+    /// The certificate, followed by the certificates of its issuers.
     public var certificate: NamedFile
     /// The key of the certificate, without a password.
     public var key: NamedFile
@@ -46,7 +46,7 @@ public struct TLSIdentity: Sendable, Hashable {
         }
     }
 
-    /// Does what servers and clients do with the files before they show the certificate.
+    /// Loads the files into OpenSSL as servers and clients do, and drops them.
     /// - Throws: if OpenSSL refuses the key or a certificate, such as one with a key that is too small.
     public func tryOut() throws(TLSSettingsError) {
         try unsafe Context(TLS_server_method(), minimumVersion: .tls12).use(self)
@@ -82,7 +82,7 @@ public struct TLSIdentity: Sendable, Hashable {
     private let bytes: ByteSlice
 
     init(_ bytes: ByteSlice) throws(TLSSettingsError) {
-        // Whoever reads the file looks for the errors of this file.
+        // The errors that OpenSSL queues from here on are of this file.
         OpenSSLErrors.forgetFormer()
         let made = unsafe bytes.span.withUnsafeBytes { unsafe coalesced_memory($0.baseAddress, $0.count) }
         guard let made = unsafe made else { throw OpenSSL.shortage }

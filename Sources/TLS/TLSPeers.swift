@@ -1,10 +1,10 @@
 public import Bytes
 
-/// What an operator says of the certificates of servers to which this program connects.
+/// An operator's settings for TLS with the servers to which this program connects.
 public struct TLSPeerSettings: Sendable, Equatable {
     /// The name that certificates must have, and that is asked for (SNI); `nil`: the host of each server.
     public var serverName: String?
-    /// The authorities of the certificates; `nil`: those of the system.
+    /// The authorities of the certificates; `nil`: the authorities that the system believes.
     public var authorities: NamedFile?
     /// Whether certificates are compared at all. Without that, anyone on the way can answer.
     public var verifies = true
@@ -20,8 +20,8 @@ public struct TLSPeerSettings: Sendable, Equatable {
     }
 }
 
-/// What the TLS to servers needs, for all loops: read and compared where it is made, which takes time and so must not be
-/// on a loop of requests. Immutable; any thread.
+/// The settings and files of TLS with servers, for all loops. `init` reads and compares the files, which takes time and
+/// so must not be on a loop of requests. Immutable; any thread.
 public struct TLSPeers: Sendable {
     /// Settings that are no use let no handshake begin: it must not believe everybody instead.
     let client: Result<TLSClientSettings, TLSSettingsError>
@@ -32,7 +32,7 @@ public struct TLSPeers: Sendable {
         client = Result { () throws(TLSSettingsError) in
             var made = TLSClientSettings(authorities: settings.verifies ? try Self.authorities(of: settings) : nil)
             made.identity = settings.identity
-            // Shows now what is wrong with the files, and not at the first connection.
+            // Reports mistakes in the files now, and not at the first connection.
             _ = try TLSClient(made)
             return made
         }

@@ -12,7 +12,7 @@ public enum ClientCertificates: String, Sendable, Hashable, CaseIterable {
     case required
 }
 
-/// What the TLS of all listeners needs. Immutable; any thread.
+/// The settings and files of TLS for all listeners. Immutable; any thread.
 public struct TLSServerSettings: Sendable {
     /// The certificates; the first one is for clients that ask for no name, or for an unknown one.
     public var identities: [TLSIdentity] = []
@@ -159,8 +159,8 @@ public struct TLSServerSettings: Sendable {
         return SSL_CLIENT_HELLO_SUCCESS
     }
 
-    /// A session is resumed only for the same name, the same rule about client certificates and the same authorities of
-    /// those: what the client has shown for one host says nothing to another.
+    /// A session is resumed only for the same name, the same rule about client certificates and the same authorities: a
+    /// certificate that a client has shown for one host says nothing to another host.
     private func setSessionContext(of ssl: OpaquePointer, for name: String?) {
         var text = Array((name ?? "").utf8)
         text.append(0)

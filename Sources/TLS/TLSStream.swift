@@ -15,7 +15,7 @@ public import Libevent
 @safe public final class TLSStream: SecureLayer {
     private enum State { case shaking, open, ended, failed }
 
-    /// What has come of a handshake so far.
+    /// The state of a handshake after the bytes that have arrived.
     public enum Progress: Equatable, Sendable {
         /// Bytes of the peer are awaited.
         case needsBytes
@@ -150,7 +150,7 @@ public import Libevent
                     mayHoldBytes = unsafe SSL_has_pending(ssl) == 1
                     return .bytes(received)
                 }
-                // The rest of what the kernel has is reported by the loop.
+                // The loop reports the bytes that the kernel still has.
                 guard unsafe SSL_has_pending(ssl) == 1 else { return .bytes(received) }
                 continue
             }
@@ -169,7 +169,8 @@ public import Libevent
         }
     }
 
-    /// What the system said, or a cut: without the peer's word, the end of the connection does not end the stream.
+    /// The error of the system call, or `.cut`: without the peer's close_notify, the end of the connection does not end
+    /// the stream.
     private var broken: SystemError {
         let (readError, writeError) = unsafe (wire.pointee.read_error, wire.pointee.write_error)
         if readError != 0 { return SystemError(.receive, code: readError) }
@@ -194,9 +195,9 @@ public import Libevent
             OpenSSLErrors.forgetFormer()
             guard unsafe SSL_write_ex(ssl, part.baseAddress, count, &written) == 1, written == count else {
                 OpenSSLErrors.forget()
-                // What the peer sent before it closed can still be read.
+                // The bytes that the peer sent before it closed can still be read.
                 state = unsafe wire.pointee.write_error != 0 ? .ended : .failed
-                // What was sent before is told first; the next call fails.
+                // The count of bytes sent before is returned first; the next call fails.
                 return sent > 0 ? .wrote(sent) : .failed(broken)
             }
             if unsafe coalesced_wire_rest(wire) > 0 {
@@ -239,7 +240,7 @@ public import Libevent
         unsafe wire.pointee.reads = Self.mostReads
         let result = unsafe SSL_peek_ex(ssl, &byte, 1, &count)
         if result == 1 { mayHoldBytes = true }
-        // Whatever a peer sends so much of, it is not silent.
+        // A peer that used up the reads with records of any kind is not silent.
         let isSilent =
             unsafe result == 0 && SSL_get_error(ssl, result) == SSL_ERROR_WANT_READ && wire.pointee.reads > 0
         OpenSSLErrors.forget()

@@ -5,9 +5,9 @@ import Glibc
 /// The keys that encrypt session tickets (RFC 5077, RFC 8446 §4.6.1). A client that returns with a ticket is spared the
 /// larger part of a handshake.
 ///
-/// All loops share one object; any thread. Keys are either those of a file, which several machines may share, or made
+/// All loops share one object; any thread. The keys come from a file, which several machines may share, or are made
 /// here: then a new key takes the place of the current one every `period`, and the former one still opens tickets
-/// during one more. A key is made from random bytes, so that who finds one can open no tickets of other periods.
+/// during one more. A key is made from random bytes, so that a stolen key opens no tickets of other periods.
 public final class TicketKeys: Sendable {
     /// The bytes of one key in a file: a name, the key of the tickets' code and the key of their cipher.
     public static let keySize = 80

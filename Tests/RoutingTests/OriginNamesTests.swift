@@ -119,7 +119,8 @@ import Upstream
 
     @Test(arguments: [
         // The server's own address.
-        ("https://app.internal/1", "http://a.example:8080/1"), ("https://app.internal:443/1", "http://a.example:8080/1"),
+        ("https://app.internal/1", "http://a.example:8080/1"),
+        ("https://app.internal:443/1", "http://a.example:8080/1"),
         ("http://app.internal/1", "http://a.example:8080/1"),
         // The host that it is sent: a redirect from http to https stays one.
         ("https://www.internal/1", "https://a.example/1"),

@@ -89,7 +89,7 @@ struct CertificateClientTests {
     /// it has installed.
     @Test func `the hook takes the three words of acme_sh, and clients see the new certificate`() throws {
         func words(_ hook: String) -> [String] {
-            let make = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=site.test -addext subjectAltName=DNS:site.test"
+            let make = "openssl req -x509 -newkey rsa:2048 -nodes -subj /CN=site.test"
             return ["sh", "-c", "\(make) -keyout @/own.key -out @/own.pem && \(hook) site.test @/own.pem @/own.key"]
         }
         try check({ words($1) }, { words($1) })
