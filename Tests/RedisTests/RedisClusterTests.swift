@@ -243,6 +243,11 @@ struct RedisClusterTests {
         var (cluster, direct, ids): (TestCluster?, [TestClient], [String]) = (nil, [], ["", ""])
         var (moved, values): ([String], [String]) = ([], [])
         let keys = (0..<50).map { "key\($0)" }
+        // The handlers hold the clients and the engines, whose processes would outlive the tests.
+        defer {
+            cluster?.onEvent = { _, _ in }
+            direct = []
+        }
         try onLoop { loop in
             direct = nodes.map { TestClient($0.address, on: loop) }
             var ready = 0
