@@ -15,14 +15,15 @@ public final class OriginNames: Sendable {
     }
 
     private let names: [Name]
-    /// The ports that a server may add to the host that the client asked, since it is sent that host.
-    private let portsOfAskedHost: [UInt16]
+    /// The ports that a server may add to the host that the client asked, since it is sent that host; whether it is
+    /// asked over TLS.
+    private let portsOfAskedHost: [(port: UInt16, isOfTLS: Bool)]
 
     init(_ upstream: UpstreamSettings) {
-        var (names, ports) = ([Name](), [UInt16]())
+        var (names, ports) = ([Name](), [(port: UInt16, isOfTLS: Bool)]())
         for server in upstream.servers {
             guard case .tcp(_, let port) = server.location else { continue }
-            if port != server.defaultPort { ports.append(port) }
+            if port != server.defaultPort { ports.append((port, server.isSecure)) }
             names.append(
                 Name(
                     host: ByteSlice(server.host.lowercased()), port: port == server.defaultPort ? nil : port,
@@ -58,9 +59,9 @@ public final class OriginNames: Sendable {
             let (line, start) = (fields.lines[index], bytes.count)
             let isReference = line.field == .location || line.field == .contentLocation
             if isReference, let reference = Reference(fields.value(at: index), scheme),
-                let means = meaning(of: reference, asked)
+                let keepsTLS = keepsTLS(reference, asked)
             {
-                reference.write(asking: asked, scheme, keepingTLS: means == .hostOfClients, to: bytes)
+                reference.write(asking: asked, scheme, keepingTLS: keepsTLS, to: bytes)
                 lines.append(FieldLine(name: line.name, value: ByteRange(start..<bytes.count), field: line.field))
             } else {
                 lines.append(line)
@@ -70,20 +71,20 @@ public final class OriginNames: Sendable {
         return HeadBlock(bytes: bytes.span, lines: lines.span, present: fields.present)
     }
 
-    private enum Meaning { case serverWithTLS, hostOfClients }
-
-    /// - Returns: `nil` for a reference that does not name the origin.
-    private func meaning(of reference: borrowing Reference, _ asked: Span<UInt8>) -> Meaning? {
+    /// - Returns: whether a reference to https stays one for a client of http: not if it names a server that is itself
+    ///   asked over TLS; `nil` if the reference does not name the origin.
+    private func keepsTLS(_ reference: borrowing Reference, _ asked: Span<UInt8>) -> Bool? {
         for name in names {
             let host = name.host
             guard name.port == reference.port, host.span.isEqualIgnoringCase(to: reference.host) else { continue }
             // Where clients ask for the server's own name, https may be meant for them.
-            let isAsked = name.port == nil && host.span.isEqualIgnoringCase(to: asked.hostPart)
-            return name.isOfTLS && !isAsked ? .serverWithTLS : .hostOfClients
+            return !name.isOfTLS || name.port == nil && host.span.isEqualIgnoringCase(to: asked.hostPart)
         }
-        guard let port = reference.port, portsOfAskedHost.contains(port), let own = Authority(asked) else { return nil }
-        let isOwn = own.port != port && asked.extracting(own.host.range).isEqualIgnoringCase(to: reference.host)
-        return isOwn ? .hostOfClients : nil
+        guard let port = reference.port, let server = portsOfAskedHost.first(where: { $0.port == port }),
+            let own = Authority(asked), own.port != port,
+            asked.extracting(own.host.range).isEqualIgnoringCase(to: reference.host)
+        else { return nil }
+        return !server.isOfTLS
     }
 }
 

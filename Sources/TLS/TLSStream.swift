@@ -4,9 +4,10 @@ public import Libevent
 
 /// The TLS of one connection, from the handshake on, in OpenSSL. The bytes on the wire pass through a `coalesced_wire`.
 ///
-/// Owned by one socket at a time, on the loop's thread. OpenSSL reads and writes the socket itself; a write is never to
-/// be repeated for OpenSSL, since the wire keeps what the kernel does not take. The plain bytes of that rest count as
-/// not written until the kernel has taken it: `owed` of them, which the owner offers again and which are then skipped.
+/// Owned by one socket at a time, on the loop's thread. OpenSSL reads and writes the socket itself; the wire keeps the
+/// bytes that the kernel does not take, so that OpenSSL never asks for a repeated write. The plain bytes of that rest
+/// count as not written until the kernel has taken it: `owed` of them, which the owner offers again and which are then
+/// skipped.
 ///
 /// ```
 /// shaking ─advance→ shaking │ open │ failed

@@ -91,52 +91,51 @@ import Upstream
         #expect(values == ["http://a.example/1", "http://app.internal/2", "http://a.example/3"])
     }
 
-    @Test(arguments: ["https://app.internal/1", "https://app.internal:443/1", "https://www.internal/1"])
-    func `the port of a server with TLS is that of https`(reference: String) throws {
-        let request = try ParsedHead("GET /x\nHost: a.example")
+    /// What a reference of a server with TLS becomes; `upstream` has a second server at port 8443.
+    private static func renamedByTLS(
+        _ reference: String, asked: String, _ scheme: ClientScheme, host: String? = nil
+    ) throws -> String {
+        let request = try ParsedHead("GET /x\nHost: \(asked)")
         let (fields, asked) = (block("Location: \(reference)"), request.fields)
-        var upstream = UpstreamSettings(name: "one", servers: [UpstreamServer(host: "app.internal", isSecure: true)])
-        upstream.host = "www.internal:443"
-        let renamed = OriginNames(upstream).renamed(fields.view, for: request.head, asked.view, .https)
+        var upstream = UpstreamSettings(
+            name: "one",
+            servers: [
+                UpstreamServer(host: "app.internal", isSecure: true),
+                UpstreamServer(host: "10.0.0.1", port: 8443, isSecure: true),
+            ])
+        upstream.host = host
+        let renamed = OriginNames(upstream).renamed(fields.view, for: request.head, asked.view, scheme)
         guard let renamed else { throw Unchanged() }
         let view = renamed.view
         guard let location = view.firstValue(of: .location) else { throw Unchanged() }
-        let text = String(location)
-        #expect(text == "https://a.example/1")
+        return String(location)
     }
 
-    @Test func `a server with TLS whose name clients ask may lead them to https`() throws {
-        let request = try ParsedHead("GET /x\nHost: app.internal:8080")
-        let (fields, asked) = (block("Location: https://app.internal/1"), request.fields)
-        let upstream = UpstreamSettings(name: "one", servers: [UpstreamServer(host: "app.internal", isSecure: true)])
-        let renamed = OriginNames(upstream).renamed(fields.view, for: request.head, asked.view, .http)
-        guard let renamed else { throw Unchanged() }
-        let view = renamed.view
-        guard let location = view.firstValue(of: .location) else { throw Unchanged() }
-        let text = String(location)
-        #expect(text == "https://app.internal/1")
+    @Test(arguments: ["https://app.internal/1", "https://app.internal:443/1", "https://www.internal/1"])
+    func `the port of a server with TLS is that of https`(reference: String) throws {
+        let renamed = try Self.renamedByTLS(reference, asked: "a.example", .https, host: "www.internal:443")
+        #expect(renamed == "https://a.example/1")
     }
 
     @Test(arguments: [
-        // The server's own address.
-        ("https://app.internal/1", "http://a.example:8080/1"),
-        ("https://app.internal:443/1", "http://a.example:8080/1"),
-        ("http://app.internal/1", "http://a.example:8080/1"),
-        // The host that it is sent: a redirect from http to https stays one.
-        ("https://www.internal/1", "https://a.example/1"),
+        // The server's own address, and its port behind the host that it was sent.
+        ("https://app.internal/1", "a.example:8080", "http://a.example:8080/1"),
+        ("https://app.internal:443/1", "a.example:8080", "http://a.example:8080/1"),
+        ("https://10.0.0.1:8443/1", "a.example", "http://a.example/1"),
+        ("https://a.example:8443/1", "a.example", "http://a.example/1"),
+        ("http://app.internal/1", "a.example:8080", "http://a.example:8080/1"),
+        // Clients ask for the server's own name: a redirect from http to https stays one.
+        ("https://app.internal/1", "app.internal:8080", "https://app.internal/1"),
     ])
     func `a server with TLS that names its address does not lead clients from http to https`(
-        reference: String, becomes: String
+        reference: String, asked: String, becomes: String
     ) throws {
-        let request = try ParsedHead("GET /x\nHost: a.example:8080")
-        let (fields, asked) = (block("Location: \(reference)"), request.fields)
-        var upstream = UpstreamSettings(name: "one", servers: [UpstreamServer(host: "app.internal", isSecure: true)])
-        upstream.host = "www.internal"
-        let renamed = OriginNames(upstream).renamed(fields.view, for: request.head, asked.view, .http)
-        guard let renamed else { throw Unchanged() }
-        let view = renamed.view
-        guard let location = view.firstValue(of: .location) else { throw Unchanged() }
-        let text = String(location)
-        #expect(text == becomes)
+        #expect(try Self.renamedByTLS(reference, asked: asked, .http) == becomes)
+    }
+
+    @Test func `a server with TLS that names the host it is sent may lead clients from http to https`() throws {
+        let renamed = try Self.renamedByTLS(
+            "https://www.internal/1", asked: "a.example:8080", .http, host: "www.internal")
+        #expect(renamed == "https://a.example/1")
     }
 }
