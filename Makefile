@@ -18,7 +18,7 @@
 SWIFT ?= swift
 PROGRAM = $(CURDIR)/.build/release/coalesced
 VERSION = $(shell sed -n 's/.*static let current = "\(.*\)"/\1/p' Sources/coalesced/Coalesced.swift)
-PACKAGES = libevent-dev libc-ares-dev libyaml-dev libssl-dev pkg-config
+PACKAGES = libevent-dev libc-ares-dev libyaml-dev libnghttp2-dev libssl-dev pkg-config
 # The servers and clients of the tests, each as PROGRAM:PACKAGE or PATH:PACKAGE.
 TEST_PACKAGES = gunicorn:gunicorn uvicorn:uvicorn django-admin:python3-django node:nodejs puma:puma nginx:nginx-light \
                 php:php-cli /usr/share/wordpress:wordpress mariadbd:mariadb-server redis-server:redis-server \

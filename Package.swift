@@ -68,6 +68,9 @@ let package = Package(
         .systemLibrary(
             name: "COpenSSL", pkgConfig: "openssl", providers: [.apt(["libssl-dev", "pkg-config"])]),
         .target(name: "TLS", dependencies: ["Bytes", "COpenSSL", "Libevent"], swiftSettings: lending),
+        .systemLibrary(
+            name: "CNGHTTP2", pkgConfig: "libnghttp2", providers: [.apt(["libnghttp2-dev", "pkg-config"])]),
+        .target(name: "HTTP2", dependencies: ["Bytes", "CNGHTTP2"], swiftSettings: lending),
         .systemLibrary(name: "CYAML", pkgConfig: "yaml-0.1", providers: [.apt(["libyaml-dev", "pkg-config"])]),
         .target(name: "YAML", dependencies: ["CYAML"], swiftSettings: strict),
         .target(name: "Telemetry", dependencies: ["Bytes", "HTTPSemantics"], swiftSettings: strict),
@@ -89,7 +92,7 @@ let package = Package(
         .target(
             name: "Proxy",
             dependencies: [
-                "Bytes", "Coalescing", "CoalescingPlaces", "HTTPSemantics", "Libevent", "Redis", "Routing",
+                "Bytes", "Coalescing", "CoalescingPlaces", "HTTP2", "HTTPSemantics", "Libevent", "Redis", "Routing",
                 "SharedTier",
                 "Storage", "TLS", "Telemetry", "Upstream", theirs("Logging", of: "swift-log"),
             ],
@@ -163,6 +166,7 @@ let package = Package(
         .testTarget(
             name: "LibeventTests", dependencies: ["Libevent", "Bytes", "LoopTesting", "NameServing", "Repeatable"],
             swiftSettings: strict),
+        .testTarget(name: "HTTP2Tests", dependencies: ["HTTP2", "Bytes"], swiftSettings: strict),
         .testTarget(
             name: "TLSTests", dependencies: ["TLS", "Bytes", "CertificateMaking", "Libevent", "LoopTesting"],
             swiftSettings: strict),
@@ -225,7 +229,9 @@ let package = Package(
         .testTarget(
             name: "EndToEndTests",
             dependencies: [
-                "coalesced", "Bytes", "CertificateMaking", "COpenSSL", "Libevent", "NameServing", "Repeatable", "TLS",
+                "coalesced", "Bytes", "CertificateMaking", "CNGHTTP2", "COpenSSL", "Libevent", "NameServing",
+                "Repeatable",
+                "TLS",
             ],
             swiftSettings: strict),
     ]

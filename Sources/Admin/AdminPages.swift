@@ -210,6 +210,7 @@ final class AdminPages {
         let families =
             now.counters.families(upstreams: now.upstreams.map(\.name)) + usage.latencies.families() + now.accessLog
             + program.families() + servers.families() + (now.tls?.families(now.counters) ?? [])
+            + now.counters.http2Families()
             + (now.tier?.families() ?? []) + [
                 .gauge("client_connections_limit", "Limit of client connections.", UInt64(now.clientLimit)),
                 .gauge("stored_responses", "Stored responses, counting each variant.", UInt64(now.storage.responses)),

@@ -48,6 +48,24 @@ enum ClientKeys {
             .optional(.integer(1...1_000_000_000), "none"),
             "Close a connection after this many requests."),
         Key(
+            "max-streams", \.proxy.clients.maxStreams, .integer(1...1000),
+            """
+            Maximum number of requests at a time on one connection of HTTP/2; further ones are refused. A change applies to new \
+            connections.
+            """),
+        Key(
+            "stream-window", \.proxy.clients.streamWindow, .size(16 << 10...16 << 20),
+            """
+            Bytes of a request body that a client of HTTP/2 may send ahead of what the upstream has taken; all streams of \
+            a connection together four times as many.
+            """),
+        Key(
+            "ping-interval", \.proxy.clients.pingInterval, .patience,
+            "Send a PING to a client of HTTP/2 that waits for responses and has sent nothing for this long."),
+        Key(
+            "ping-timeout", \.proxy.clients.pingTimeout, .patience,
+            "Cut a connection whose client has not answered a PING for this long."),
+        Key(
             "head-timeout", \.proxy.clients.headTimeout, .patience,
             "Time allowed from the first byte of a request to the end of its head; then 408."),
         Key(

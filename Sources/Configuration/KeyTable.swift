@@ -26,7 +26,8 @@ enum KeyTable {
             header (version 1 or 2) at the beginning of each connection, from clients.trusted-proxies only; its \
             address is then the client's. {address: 0.0.0.0:8443, tls: true, client-certificates: required} is \
             https:// for clients that have a certificate from tls.client-ca (off: they are not asked; offered: those \
-            without one may connect, too).
+            without one may connect, too). Clients may speak HTTP/2: by ALPN with TLS, by prior knowledge without; \
+            http2: false leaves them HTTP/1.1.
             """),
         Key(
             "socket-mode", \.proxy.socketMode, .optional(.permissions, "umask"), isReadAtStart: true,

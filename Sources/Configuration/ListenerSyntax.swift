@@ -38,6 +38,7 @@ extension ValueSyntax<[ListenerSettings]> {
             Key("address", \.place, .listener, isRequired: true, "The address."),
             Key("tls", \.isSecure, .flag, "Whether clients speak TLS."),
             Key("client-certificates", \.clientCertificates, .word, "Whether clients show certificates."),
+            Key("http2", \.speaksHTTP2, .flag, "Whether clients may speak HTTP/2."),
             Key("proxy-protocol", \.isProxied, .flag, "Whether each connection begins with a PROXY header."),
         ]
     }
@@ -103,13 +104,14 @@ extension ValueSyntax<[ListenerSettings]> {
 
     private static func text(of listener: ListenerSettings) -> String {
         let isSocket = if case .unix = listener.address { true } else { false }
-        let isPlain = !listener.isProxied && listener.clientCertificates == .off
+        let isPlain = !listener.isProxied && listener.clientCertificates == .off && listener.speaksHTTP2
         if isPlain, !listener.isSecure || !isSocket { return quoted(ScalarSyntax.listener.write(listener)) }
         var parts = ["address: \(quoted(ScalarSyntax.address.write(listener.address)))"]
         if listener.isSecure { parts.append("tls: true") }
         if listener.clientCertificates != .off {
             parts.append("client-certificates: \(listener.clientCertificates.rawValue)")
         }
+        if !listener.speaksHTTP2 { parts.append("http2: false") }
         if listener.isProxied { parts.append("proxy-protocol: true") }
         return "{\(parts.joined(separator: ", "))}"
     }

@@ -61,7 +61,7 @@ package struct TopScreen {
             "per s     joined \(event("joined", "joined-late")), overtaken \(event("overtaken")), "
                 + "refused \(event("refused")), retries \(rate("upstream_retries_total")), "
                 + "log lines dropped \(rate("log_lines_total", ["fate": "dropped"]))",
-        ] + tls + tier + latencies + workers
+        ] + tls + http2 + tier + latencies + workers
     }
 
     /// The handshakes with clients. Empty without a listener that speaks TLS.
@@ -81,6 +81,16 @@ package struct TopScreen {
         return [
             "tls       \(rate(family)) handshakes/s: resumed \(share(["resumed": "true"]))  1.3 \(share(["version": "1.3"])); "
                 + "failed \(rate(failures))/s\(reasons.isEmpty ? "" : " (\(reasons.joined(separator: ", ")))")\(warning)"
+        ]
+    }
+
+    /// The requests over HTTP/2, and what went wrong with them. Empty until there is one.
+    private var http2: [String] {
+        guard let streams = now.metrics.sum("http2_streams_total"), streams > 0 else { return [] }
+        func resets(_ side: String) -> String { rate("http2_resets_total", ["by": side]) }
+        return [
+            "http2     \(rate("http2_streams_total")) requests/s; streams reset by clients \(resets("client"))/s, here "
+                + "\(resets("proxy"))/s; connections failed \(rate("http2_connection_errors_total"))/s"
         ]
     }
 

@@ -19,6 +19,10 @@ public struct ClientTimeouts: Sendable {
     public let holdUp: HoldUpBound?
     /// The most silence in a tunnel.
     public let tunnel: Int64
+    /// Silence on a connection of HTTP/2 with streams, before a PING is sent.
+    public let ping: Int64
+    /// For the answer to that PING.
+    public let pingAnswer: Int64
     /// How long a closed connection waits for the peer to read the last response: a few round trips.
     public let linger: Int64 = 2_000_000_000
     /// How long a connection with a shut sending side is kept while no bytes are sent to it. Nearly all such clients
@@ -39,6 +43,8 @@ public struct ClientTimeouts: Sendable {
         send = settings.sendTimeout.nanoseconds
         holdUp = coalescing.minSharedRate.map { HoldUpBound(bytesPerSecond: $0) }
         tunnel = settings.tunnelTimeout.nanoseconds
+        ping = settings.pingInterval.nanoseconds
+        pingAnswer = settings.pingTimeout.nanoseconds
     }
 
     /// The time that a client has for the next byte of its request content, in nanoseconds.

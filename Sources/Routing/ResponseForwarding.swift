@@ -35,6 +35,8 @@ public final class ResponseForwarding: Sendable {
         switch version {
         case .http11: if !persists { buffer.append("Connection: close\r\n") }
         case .http10: if persists { buffer.append("Connection: keep-alive\r\n") }
+        // RFC 9113 §8.2.2.
+        case .http2: break
         }
     }
 }

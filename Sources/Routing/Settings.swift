@@ -12,6 +12,8 @@ package struct ProxySettings: Sendable, Equatable {
     /// Those of the listeners at which each connection begins with a PROXY header (`ProxyHeader`). Only trusted proxies
     /// may connect there.
     package var proxiedListeners: Set<SocketAddress> = []
+    /// Those whose clients may not speak HTTP/2.
+    package var listenersOfHTTP1: Set<SocketAddress> = []
     /// Those of the listeners whose clients speak TLS, and whether these show certificates.
     package var secureListeners: [SocketAddress: ClientCertificates] = [:]
     package var tls = TLSSettings()
@@ -56,6 +58,8 @@ package struct ListenerSettings: Sendable, Hashable {
     package var isSecure = false
     /// Whether they show certificates of their own.
     package var clientCertificates = ClientCertificates.off
+    /// Whether clients may speak HTTP/2: by ALPN, or by prior knowledge in the clear.
+    package var speaksHTTP2 = true
 
     /// A listener at `address`, without TLS and the PROXY protocol.
     package init(_ address: SocketAddress) { self.address = address }
@@ -70,11 +74,13 @@ extension ProxySettings {
                 listener.isProxied = proxiedListeners.contains($0)
                 listener.isSecure = secureListeners[$0] != nil
                 listener.clientCertificates = secureListeners[$0] ?? .off
+                listener.speaksHTTP2 = !listenersOfHTTP1.contains($0)
                 return listener
             }
         }
         set {
             listeners = newValue.map(\.address)
+            listenersOfHTTP1 = Set(newValue.filter { !$0.speaksHTTP2 }.map(\.address))
             proxiedListeners = Set(newValue.filter(\.isProxied).map(\.address))
             secureListeners = Dictionary(
                 newValue.filter(\.isSecure).map { ($0.address, $0.clientCertificates) }
@@ -84,9 +90,11 @@ extension ProxySettings {
 }
 
 extension ProxySettings {
-    /// The listeners with TLS or the PROXY protocol, by their addresses.
+    /// The listeners with TLS, with the PROXY protocol, or without HTTP/2, by their addresses.
     package var specialListeners: [SocketAddress: ListenerSettings] {
-        Dictionary(listen.filter { $0.isProxied || $0.isSecure }.map { ($0.address, $0) }) { first, _ in first }
+        Dictionary(listen.filter { $0.isProxied || $0.isSecure || !$0.speaksHTTP2 }.map { ($0.address, $0) }) {
+            first, _ in first
+        }
     }
 }
 
@@ -111,6 +119,15 @@ package struct ClientSettings: Sendable, Equatable {
     package var bodyBuffer = 64 << 10
     /// Requests on one connection before it is closed. `nil`: no limit.
     package var maxRequestsPerConnection: Int?
+    /// Streams of HTTP/2 that a connection may have open (RFC 9113 §5.1.2): as RFC 9113 §6.5.2 recommends.
+    package var maxStreams = 100
+    /// Bytes of request content that a stream may send ahead; the connection four times as many: one window for a link of
+    /// 20 Mbit/s and 100 ms.
+    package var streamWindow = 256 << 10
+    /// Silence after which a connection of HTTP/2 with open streams is asked for a sign of life.
+    package var pingInterval: Duration = .seconds(30)
+    /// How long the sign may take: more than the round trips of any network in use.
+    package var pingTimeout: Duration = .seconds(15)
     /// Time from a request's first byte to the end of its head; then 408. Kept short: slow heads are an attack
     /// (slowloris).
     package var headTimeout: Duration = .seconds(10)

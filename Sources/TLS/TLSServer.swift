@@ -106,11 +106,14 @@ public struct TLSServerSettings: Sendable {
         unsafe coalesced_acknowledge_names(context)
         unsafe SSL_CTX_set_alpn_select_cb(
             context,
-            { _, chosen, count, offered, offeredCount, own in
-                guard let own = unsafe own else { return SSL_TLSEXT_ERR_NOACK }
+            { ssl, chosen, count, offered, offeredCount, own in
+                guard let ssl = unsafe ssl, let own = unsafe own else { return SSL_TLSEXT_ERR_NOACK }
                 let server = unsafe Unmanaged<TLSServer>.fromOpaque(own).takeUnretainedValue()
                 let offer = unsafe UnsafeBufferPointer(start: offered, count: Int(offeredCount))
-                guard let range = unsafe server.protocol(among: offer) else { return SSL_TLSEXT_ERR_ALERT_FATAL }
+                guard
+                    let range = unsafe server.protocol(
+                        among: offer, withoutFirst: SSL_get_ex_data(ssl, 0) != nil)
+                else { return SSL_TLSEXT_ERR_ALERT_FATAL }
                 // The offer outlives the callback, as OpenSSL's own selection relies on.
                 unsafe chosen?.pointee = unsafe offered?.advanced(by: range.lowerBound)
                 unsafe count?.pointee = UInt8(range.count)
@@ -125,9 +128,11 @@ public struct TLSServerSettings: Sendable {
     /// Begins the handshake of a connection; `nil` if memory is short. On the loop.
     /// - Parameters:
     ///   - descriptor: of a connected socket, open as long as the stream is used.
+    ///   - offersFirst: whether the first of `TLSServerSettings.protocols` is offered, too.
     ///   - early: bytes that were read from it before.
     public func accept(
-        onDescriptor descriptor: Int32, _ certificates: ClientCertificates, early: ByteBuffer? = nil
+        onDescriptor descriptor: Int32, _ certificates: ClientCertificates, offersFirst: Bool = true,
+        early: ByteBuffer? = nil
     ) -> TLSStream? {
         guard let ssl = unsafe SSL_new(context.pointer), let method = unsafe OpenSSL.method else { return nil }
         unsafe SSL_set_accept_state(ssl)
@@ -138,6 +143,8 @@ public struct TLSServerSettings: Sendable {
             case .required: SSL_VERIFY_PEER | SSL_VERIFY_FAIL_IF_NO_PEER_CERT
             }
         unsafe SSL_set_verify(ssl, mode, nil)
+        // Any pointer: it says that the first protocol is not offered.
+        if !offersFirst { unsafe SSL_set_ex_data(ssl, 0, Unmanaged.passUnretained(self).toOpaque()) }
         return unsafe TLSStream(adopting: ssl, method, onDescriptor: descriptor, early: early, of: self)
     }
 
@@ -200,8 +207,9 @@ public struct TLSServerSettings: Sendable {
     }
 
     /// The best of our protocols that the client offers.
-    private func `protocol`(among offer: UnsafeBufferPointer<UInt8>) -> Range<Int>? {
+    private func `protocol`(among offer: UnsafeBufferPointer<UInt8>, withoutFirst: Bool) -> Range<Int>? {
         var own = protocols[...]
+        if withoutFirst, let length = own.first { own = own.dropFirst(1 + Int(length)) }
         while let length = own.first {
             let wanted = own.dropFirst().prefix(Int(length))
             var index = 0

@@ -264,6 +264,13 @@ public import Libevent
     /// Whether the version is 1.3; otherwise it is 1.2.
     public var isTLS13: Bool { unsafe SSL_version(ssl) == TLS1_3_VERSION }
 
+    /// Whether both sides have agreed on HTTP/2 by ALPN.
+    public var agreesOnHTTP2: Bool {
+        var (name, count): (UnsafePointer<UInt8>?, UInt32) = (nil, 0)
+        unsafe SSL_get0_alpn_selected(ssl, &name, &count)
+        return unsafe count == 2 && name?[0] == UInt8(ascii: "h") && name?[1] == UInt8(ascii: "2")
+    }
+
     /// `TLSv1.3` or `TLSv1.2`.
     public var version: StaticString { isTLS13 ? "TLSv1.3" : "TLSv1.2" }
 

@@ -13,12 +13,12 @@ public protocol CounterList: Hashable, Sendable, CaseIterable where AllCases == 
 /// locked instruction; readers see each counter whole, but not all counters at one moment.
 public struct CounterCells<List: CounterList>: ~Copyable, Sendable {
     /// A multiple of a cache line's eight.
-    static var capacity: Int { 56 }
+    static var capacity: Int { 112 }
 
     /// Two loops' counters never share a cache line, nor a pair of lines that the CPU prefetches together (128 bytes),
     /// nor do they share one with the owning object's reference count, which the scraping thread touches.
     private let paddingBefore: InlineArray<16, UInt64> = .init(repeating: 0)
-    @usableFromInline let cells: InlineArray<56, Atomic<UInt64>> = .init { _ in Atomic<UInt64>(0) }
+    @usableFromInline let cells: InlineArray<112, Atomic<UInt64>> = .init { _ in Atomic<UInt64>(0) }
     private let paddingAfter: InlineArray<16, UInt64> = .init(repeating: 0)
 
     /// Adds `amount`. On the owning loop only: a second writer would lose counts.
@@ -72,6 +72,10 @@ public enum Counter: CounterList {
     /// Handshakes of TLS with clients.
     case handshakes(ClientHandshake)
     case handshakeFailures(HandshakeFailure)
+    /// Requests that came on streams of HTTP/2, streams reset, and connections ended with an error.
+    case http2Streams
+    case http2Resets(HTTP2Error)
+    case http2Failures(HTTP2Error)
 }
 
 extension Counter {
@@ -84,6 +88,7 @@ extension Counter {
         @inlinable static var others: Int { stores + 6 }
         @inlinable static var handshakes: Int { others + 14 }
         @inlinable static var handshakeFailures: Int { handshakes + 4 }
+        @inlinable static var http2: Int { handshakeFailures + 6 }
     }
 
     /// Folds to a constant if the case is written out.
@@ -109,6 +114,9 @@ extension Counter {
         case .clientConnectionsLimited: Start.others + 13
         case .handshakes(let handshake): Start.handshakes + handshake.position
         case .handshakeFailures(let failure): Start.handshakeFailures + failure.position
+        case .http2Streams: Start.http2
+        case .http2Resets(let error): Start.http2 + 1 + error.position
+        case .http2Failures(let error): Start.http2 + 31 + error.position
         }
     }
 }
@@ -129,5 +137,6 @@ extension Counter {
             ]
             + ClientHandshake.allCases.map(Counter.handshakes)
             + HandshakeFailure.allCases.map(Counter.handshakeFailures)
+            + [.http2Streams] + HTTP2Error.all.map(Counter.http2Resets) + HTTP2Error.all.map(Counter.http2Failures)
     }
 }

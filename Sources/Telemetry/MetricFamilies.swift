@@ -82,6 +82,20 @@ extension CounterValues {
         ]
     }
 
+    /// The counters of HTTP/2.
+    public func http2Families() -> [MetricFamily] {
+        func errors(_ name: String, _ help: String, _ counter: (HTTP2Error) -> Counter) -> MetricFamily {
+            .counter(name, help, HTTP2Error.all.map { MetricSample($0.labels, .whole(self[counter($0)])) })
+        }
+        return [
+            single("http2_streams", "Requests of clients on streams of HTTP/2.", .http2Streams),
+            errors("http2_resets", "Streams of HTTP/2 that were reset, by side and error code.", Counter.http2Resets),
+            errors(
+                "http2_connection_errors", "Connections of HTTP/2 that ended with an error, by side and error code.",
+                Counter.http2Failures),
+        ]
+    }
+
     /// A request is refused before it is known which upstream it is for, or for a reason that does not depend on the
     /// upstream; and a route with an answer of its own has no upstream.
     private func verdicts(of upstreams: [String]) -> MetricFamily {

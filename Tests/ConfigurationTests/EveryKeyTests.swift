@@ -16,7 +16,7 @@ import Upstream
 @Suite struct `Every key` {
     private static let file = """
         log-level: debug
-        listen: [{address: 127.0.0.1:1, tls: true, client-certificates: offered}, 127.0.0.1:2]
+        listen: [{address: 127.0.0.1:1, tls: true, client-certificates: offered, http2: false}, 127.0.0.1:2]
         socket-mode: 0666
         backlog: 2
         workers: 3
@@ -40,6 +40,10 @@ import Upstream
           max-target-length: 80B
           max-body-size: 9B
           max-requests-per-connection: 10
+          max-streams: 7
+          stream-window: 32KiB
+          ping-interval: 31s
+          ping-timeout: 16s
           head-timeout: 11s
           idle-timeout: 12s
           body-timeout: 13s
@@ -185,6 +189,7 @@ import Upstream
         all.logLevel = .debug
         all.proxy.listeners = [.ipv4(.loopback, port: 1), .ipv4(.loopback, port: 2)]
         all.proxy.secureListeners = [.ipv4(.loopback, port: 1): .offered]
+        all.proxy.listenersOfHTTP1 = [.ipv4(.loopback, port: 1)]
         all.proxy.tls.identities = [identity("site")]
         all.proxy.tls.minimumVersion = .tls13
         all.proxy.tls.refusesUnknownNames = true
@@ -207,6 +212,10 @@ import Upstream
         all.proxy.clients.maxTargetLength = 80
         all.proxy.clients.maxBodySize = 9
         all.proxy.clients.maxRequestsPerConnection = 10
+        all.proxy.clients.maxStreams = 7
+        all.proxy.clients.streamWindow = 32 << 10
+        all.proxy.clients.pingInterval = .seconds(31)
+        all.proxy.clients.pingTimeout = .seconds(16)
         all.proxy.clients.headTimeout = .seconds(11)
         all.proxy.clients.idleTimeout = .seconds(12)
         all.proxy.clients.bodyTimeout = .seconds(13)

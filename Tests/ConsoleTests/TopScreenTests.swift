@@ -95,6 +95,27 @@ import Testing
         #expect(line(try status(limits: true)) == nil)
     }
 
+    @Test func `requests over HTTP2 have a line, with resets by side and failed connections`() {
+        func page(_ scale: Int) -> MetricsPage {
+            MetricsPage(
+                """
+                coalesced_http2_streams_total \(100 * scale)
+                coalesced_http2_resets_total{by="client",code="CANCEL"} \(4 * scale)
+                coalesced_http2_resets_total{by="proxy",code="PROTOCOL_ERROR"} \(2 * scale)
+                coalesced_http2_connection_errors_total{by="proxy",code="ENHANCE_YOUR_CALM"} \(scale)
+                """)
+        }
+        func line(_ scale: Int) -> String? {
+            let before = TopSample(status: .null, metrics: page(scale == 0 ? 0 : 1), time: 1)
+            let now = TopSample(status: .null, metrics: page(scale), time: 2)
+            return TopScreen(now, since: before).lines(columns: 200, rows: 50).first { $0.hasPrefix("http2") }
+        }
+        #expect(
+            line(2)
+                == "http2     100 requests/s; streams reset by clients 4.0/s, here 2.0/s; connections failed 1.0/s")
+        #expect(line(0) == nil)
+    }
+
     @Test func `a tier shared with other machines has a line`() throws {
         func page(_ scale: Int) -> MetricsPage {
             MetricsPage(

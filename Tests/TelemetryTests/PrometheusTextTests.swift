@@ -75,7 +75,8 @@ import Testing
         let loop = LoopMetrics()
         for (index, counter) in Counter.allCases.enumerated() { loop.add(counter, 7_000_000 + UInt64(index)) }
         let values = loop.read()
-        let page = text(PrometheusText.page(values.families(upstreams: []) + values.handshakeFamilies()))
+        let page = text(
+            PrometheusText.page(values.families(upstreams: []) + values.handshakeFamilies() + values.http2Families()))
         for index in Counter.allCases.indices {
             #expect(page.split(separator: "\n").count { $0.hasSuffix(" \(7_000_000 + index)") } == 1)
         }
@@ -85,6 +86,9 @@ import Testing
         #expect(page.contains("coalesced_tls_handshakes_total{version=\"1.3\",resumed=\"true\"} 7000043\n"))
         #expect(page.contains("coalesced_tls_handshake_failures_total{reason=\"protocol\"} 7000044\n"))
         #expect(page.contains("coalesced_tls_handshake_failures_total{reason=\"plain\"} 7000049\n"))
+        #expect(page.contains("coalesced_http2_streams_total 7000050\n"))
+        #expect(page.contains("coalesced_http2_resets_total{by=\"proxy\",code=\"NO_ERROR\"} 7000051\n"))
+        #expect(page.contains("coalesced_http2_connection_errors_total{by=\"client\",code=\"other\"} 7000110\n"))
     }
 
     @Test func `counters of an upstream have its name as a label, and refusals and own answers of routes have none`() {

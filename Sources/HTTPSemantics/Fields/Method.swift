@@ -82,13 +82,14 @@ public enum Method: UInt8, Sendable, CaseIterable, BitwiseCopyable {
 
 /// The version of a message (RFC 9112 §2.3). A later minor version of 1 counts as 1.1 (RFC 9110 §2.5).
 public enum HTTPVersion: UInt8, Sendable, BitwiseCopyable {
-    case http10, http11
+    case http10, http11, http2
 
     /// The version as `HTTP-version` (RFC 9112 §2.3).
     public var name: StaticString {
         switch self {
         case .http10: "HTTP/1.0"
         case .http11: "HTTP/1.1"
+        case .http2: "HTTP/2.0"
         }
     }
 
@@ -97,6 +98,7 @@ public enum HTTPVersion: UInt8, Sendable, BitwiseCopyable {
         switch self {
         case .http10: "1.0"
         case .http11: "1.1"
+        case .http2: "2.0"
         }
     }
 }

@@ -47,7 +47,7 @@ public struct RequestHead: Sendable {
     public internal(set) var authority = ByteRange(0..<0)
     /// The parts of `authority`, with offsets from its start.
     public internal(set) var host: Authority?
-    public internal(set) var framing = MessageFraming.none
+    public var framing = MessageFraming.none
     public internal(set) var connection = ConnectionOptions()
     public internal(set) var expectation = Expectation.none
     /// Whether the client asks to switch protocols: HTTP/1.1 with `Upgrade`, nominated by `Connection` (RFC 9110 §7.8).
@@ -55,6 +55,13 @@ public struct RequestHead: Sendable {
     public internal(set) var asksForUpgrade = false
     /// Bytes of the head.
     public internal(set) var length = 0
+
+    /// The head of a request that came in another version, as `RequestText` has written it.
+    public func over(_ version: HTTPVersion) -> RequestHead {
+        var head = self
+        head.version = version
+        return head
+    }
 
     /// Whether the client's request lets the connection persist (RFC 9112 §9.3).
     public var keepsAlive: Bool { connection.persists(version) }

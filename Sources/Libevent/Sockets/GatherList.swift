@@ -69,6 +69,9 @@ import Glibc
         return result
     }
 
+    /// Calls `body` with each piece.
+    public func forEach(_ body: (ByteSlice) -> Void) { for piece in unsafe pieces { body(piece) } }
+
     /// Adds a copy of the pieces to `buffer`.
     public func copy(to buffer: ByteBuffer) {
         for piece in unsafe pieces { buffer.append(piece) }

@@ -1,4 +1,5 @@
 import Bytes
+import HTTP2
 import HTTPSemantics
 import Libevent
 import Routing
@@ -16,6 +17,9 @@ final class ClientConnections {
     let batch: SocketBatch
     let starvedClients: StarvedClients
     let latestGroup = LatestGroup()
+    /// For the responses and the frames of HTTP/2, of all connections by turns.
+    let fieldList = FieldList()
+    let sessionMemory = SessionMemory()
     private let contexts: ReadContexts
     private(set) var hitPath: HitPath
     // Also in the loop's settings; held here to avoid a retain.
@@ -68,7 +72,7 @@ final class ClientConnections {
         contexts = ReadContexts(limits: settings.headLimits)
         timeouts = settings.timeouts
         mostRequests = settings.mostRequests
-        hitPath = HitPath(in: context, output: batch.output)
+        hitPath = HitPath(in: context, output: batch.output, fieldList)
         answersChallenges = context.settings.tls.acmeChallenges != nil
     }
 
@@ -81,7 +85,7 @@ final class ClientConnections {
         self.tls = tls
         specialListeners = context.settings.specialListeners
         let settings = context.loopSettings
-        hitPath = HitPath(in: context, output: batch.output)
+        hitPath = HitPath(in: context, output: batch.output, fieldList)
         timeouts = settings.timeouts
         mostRequests = settings.mostRequests
         answersChallenges = context.settings.tls.acmeChallenges != nil
@@ -103,6 +107,16 @@ final class ClientConnections {
 
     /// Bytes in the output of the batch.
     var pendingCount: Int { @inline(never) get { batch.output.count } }
+
+    /// What clients of HTTP/2 are told, or held to.
+    var sessionLimits: ServerSession.Limits {
+        var limits = ServerSession.Limits()
+        let settings = context.settings.clients
+        (limits.streams, limits.streamWindow) = (settings.maxStreams, settings.streamWindow)
+        limits.connectionWindow = 4 * settings.streamWindow
+        (limits.fieldLines, limits.headBytes) = (settings.maxFieldLines, settings.maxHeadSize)
+        return limits
+    }
 
     func lendContext() -> ReadContext { contexts.lend() }
     func lendContentContext() -> ReadContext { contexts.lendForContent() }
@@ -148,22 +162,22 @@ final class ClientConnections {
     /// - Parameter configured: the listener's address as the settings have it.
     private func accept(_ descriptor: consuming Descriptor, from peer: SocketAddress, at configured: SocketAddress) {
         guard !specialListeners.isEmpty, let listener = specialListeners[configured] else {
-            return take(descriptor, from: peer, nil)
+            return take(descriptor, from: peer, .plain)
         }
-        let certificates = listener.isSecure ? listener.clientCertificates : nil
-        guard listener.isProxied else { return take(descriptor, from: peer, certificates) }
+        let offer = ListenerOffer(of: listener)
+        guard listener.isProxied else { return take(descriptor, from: peer, offer) }
         guard context.recorder.trustedProxies.include(peer) else {
             context.notices.notProxied(peer, because: "it is not in clients.trusted-proxies", status: .forbidden)
             let answer = SyntheticResponse(.forbidden, "Only trusted proxies may connect here.")
-            return turnAway(descriptor, from: peer, with: answer, certificates)
+            return turnAway(descriptor, from: peer, with: answer, offer)
         }
         let most = context.settings.clients.maxConnections
         guard proxied.count < most else {
             context.metrics.add(.clientConnectionsRefused)
             context.notices.tooManyConnections(most: most)
-            return turnAway(descriptor, from: peer, with: Self.tooMany, certificates)
+            return turnAway(descriptor, from: peer, with: Self.tooMany, offer)
         }
-        let connection = ProxiedConnection(adopting: descriptor, peer: peer, certificates, clients: self)
+        let connection = ProxiedConnection(adopting: descriptor, peer: peer, offer, clients: self)
         proxied[ObjectIdentifier(connection)] = connection
         connection.begin()
     }
@@ -185,7 +199,7 @@ final class ClientConnections {
         _ connection: ProxiedConnection, _ descriptor: consuming Descriptor, from client: SocketAddress?,
         early: ByteBuffer
     ) {
-        take(descriptor, from: client ?? connection.peer, connection.certificates, early: early)
+        take(descriptor, from: client ?? connection.peer, connection.offer, early: early)
         ended(connection)
     }
 
@@ -195,9 +209,8 @@ final class ClientConnections {
     }
 
     /// Serves a client.
-    /// - Parameter certificates: whether the client shows one in the handshake of TLS; `nil`: there is no TLS.
     private func take(
-        _ descriptor: consuming Descriptor, from peer: SocketAddress, _ certificates: ClientCertificates?,
+        _ descriptor: consuming Descriptor, from peer: SocketAddress, _ offer: ListenerOffer,
         early: ByteBuffer? = nil
     ) {
         let client = clientToCount(peer)
@@ -207,7 +220,7 @@ final class ClientConnections {
             context.metrics.add(.clientConnectionsLimited)
             context.notices.tooManyConnections(of: client, most: most)
             let answer = SyntheticResponse(Status(429), "This client has too many connections; close one of them.")
-            return turnAway(descriptor, from: peer, with: answer, certificates)
+            return turnAway(descriptor, from: peer, with: answer, offer)
         }
         let count = context.shared.connections.wrappingAdd(1, ordering: .relaxed).newValue
         let most = context.settings.clients.maxConnections
@@ -216,25 +229,38 @@ final class ClientConnections {
             if let client { context.shared.clientCounts.remove(client) }
             context.metrics.add(.clientConnectionsRefused)
             context.notices.tooManyConnections(most: most)
-            return turnAway(descriptor, from: peer, with: Self.tooMany, certificates)
+            return turnAway(descriptor, from: peer, with: Self.tooMany, offer)
         }
         // A reload may have lowered the limit by many: close one idle connection more for each new one.
         if count > most + 1 { _ = makeRoom(upTo: most) }
         context.metrics.add(.clientConnectionsOpened)
         if let before = underWay { underWay = before + 1 }
-        guard let certificates else {
+        guard let certificates = offer.certificates else {
             let connection = HTTP1Connection(adopting: descriptor, peer: peer, clients: self)
+            connection.mayBecomeHTTP2 = offer.speaksHTTP2
             connection.isCounted = client != nil
             return serve(connection, early: early)
         }
         let connection = HandshakingConnection(
-            adopting: descriptor, peer: peer, certificates, early: early, isCounted: client != nil, clients: self)
+            adopting: descriptor, peer: peer, offer, certificates, early: early, isCounted: client != nil, clients: self
+        )
         handshaking[ObjectIdentifier(connection)] = connection
         connection.begin()
         if closesIdle { connection.drain() }
     }
 
-    private func serve(_ connection: HTTP1Connection, early: ByteBuffer?) {
+    /// The client began with the preface of HTTP/2 (RFC 9113 §3.3).
+    func speaksHTTP2(_ former: HTTP1Connection, _ bytes: ByteBuffer) {
+        let early = ByteBuffer(capacity: bytes.count)
+        early.append(bytes.span)
+        guard let descriptor = former.giveUp() else { return }
+        connections[ObjectIdentifier(former)] = nil
+        let connection = HTTP2Connection(adopting: descriptor, peer: former.peer, clients: self)
+        connection.isCounted = former.isCounted
+        serve(connection, early: early)
+    }
+
+    private func serve(_ connection: ClientTransport, early: ByteBuffer?) {
         connections[ObjectIdentifier(connection)] = connection
         connection.begin(with: early)
     }
@@ -269,13 +295,12 @@ final class ClientConnections {
         }
     }
 
-    /// - Parameter certificates: not `nil` on a TLS listener, where the client would not understand the answer: it is
-    ///   not worth a handshake.
+    /// A client that speaks TLS would not understand the answer, which is not worth a handshake.
     private func turnAway(
         _ descriptor: consuming Descriptor, from peer: SocketAddress, with answer: SyntheticResponse,
-        _ certificates: ClientCertificates? = nil
+        _ offer: ListenerOffer = .plain
     ) {
-        guard certificates == nil else { return Socket(adopting: descriptor, on: context.loop).abort() }
+        guard offer.certificates == nil else { return Socket(adopting: descriptor, on: context.loop).abort() }
         let client = HTTP1Connection(adopting: descriptor, peer: peer, clients: self)
         turnedAway[ObjectIdentifier(client)] = client
         client.turnAway(with: answer)
@@ -359,9 +384,11 @@ extension ClientConnections {
         forget(former)
         context.metrics.add(
             .handshakes(ClientHandshake(isTLS13: stream.isTLS13, isResumed: stream.isResumed)))
-        let connection = HTTP1Connection(
-            adopting: descriptor, through: stream, ClientSecurity(stream, former.certificates), peer: former.peer,
-            clients: self)
+        let security = ClientSecurity(stream, former.certificates)
+        let connection =
+            stream.agreesOnHTTP2
+            ? HTTP2Connection(adopting: descriptor, through: stream, security, peer: former.peer, clients: self)
+            : HTTP1Connection(adopting: descriptor, through: stream, security, peer: former.peer, clients: self)
         connection.isCounted = former.isCounted
         serve(connection, early: nil)
         // A client that comes while the program ends may send one request.

@@ -45,6 +45,8 @@ class ClientTransport: Socket {
     }
     enum Waiting {
         case request, head, content, send, tunnel, linger
+        /// The answer to a PING of HTTP/2, or a sign of life that makes one unnecessary.
+        case ping
         /// Bytes to send to a client that has shut its sending side.
         case response
     }
@@ -72,6 +74,8 @@ class ClientTransport: Socket {
     final private(set) var hasEnded = false
     /// Whether the protocol takes requests from the buffer, which must not be returned meanwhile.
     final var isTaking = false
+    /// Whether the first request may be the preface of HTTP/2.
+    final var mayBecomeHTTP2 = true
     /// How many requests have been taken from the buffer.
     final var requestCount = 0
     final private(set) var deadline = LazyDeadline<Waiting>()
@@ -116,6 +120,8 @@ class ClientTransport: Socket {
     /// - Parameter wasServing: whether a response was due.
     /// - Returns: whether a plain close would look like a complete response.
     func ended(wasServing: Bool) -> Bool { false }
+    /// The connection was idle for too long, or another client takes its place: ends it.
+    func endIdle() { end() }
     /// The program ends: the connection takes no request after the current one.
     func drain() {}
     /// The program ends now: ends the connection.
@@ -170,9 +176,9 @@ class ClientTransport: Socket {
 
     override final func writable() {
         switch phase {
-        case .serving: sendMore()
+        case .serving, .reading: sendMore()
         case .tunnelling: tunnel?.clientWritable()
-        case .reading, .lingering, .closed: disarmWrite()
+        case .lingering, .closed: disarmWrite()
         }
     }
 
@@ -283,7 +289,8 @@ class ClientTransport: Socket {
         switch reached {
         case .nothing: return nil
         case .later(let time): return time
-        case .due(.request), .due(.tunnel), .due(.linger), .due(.response): end()
+        case .due(.request): endIdle()
+        case .due(.tunnel), .due(.linger), .due(.response): end()
         case .due(let waiting): isLate(with: waiting)
         }
         return nil
@@ -301,7 +308,10 @@ class ClientTransport: Socket {
         guard idleUntil != nil else { return phase == .closed }
         let before = requestCount
         takeArrivedBytes()
-        if idleUntil != nil, requestCount == before { end() }
+        if idleUntil != nil, requestCount == before {
+            endIdle()
+            end()
+        }
         return phase == .closed
     }
 
@@ -340,6 +350,15 @@ class ClientTransport: Socket {
             giveBackContext()
         case .endOfStream, .failed: end()
         }
+    }
+
+    /// Gives the connection up for another object, as which it goes on.
+    final func giveUp() -> Descriptor? {
+        isTaking = false
+        enter(.closed)
+        deadline = deadline.cancelled(on: context.deadlines)
+        giveBackContext()
+        return handOver()
     }
 
     /// Closes now, in any phase.

@@ -131,7 +131,7 @@ extension HTTP1Connection {
         buffer.consume(head.length)
         beginServing()
         if clients.answersChallenges || head.method == .other && PurgeMethod.isMethod(of: head, fields.view),
-            LaterAnswer.begin(head, fields, on: self)
+            LaterAnswer.begin(head, fields, for: self)
         {
             return
         }
@@ -163,6 +163,16 @@ extension HTTP1Connection {
     // MARK: Responses made by this proxy
 
     func refuse(_ error: MessageSyntaxError) {
+        if requestCount == 0, security == nil, mayBecomeHTTP2, let input {
+            let buffer = input.buffer
+            let preface = HTTP2Connection.preface
+            let common = min(buffer.count, preface.count)
+            if buffer.span.extracting(0..<common).isEqual(to: preface.span.extracting(0..<common)) {
+                if common == preface.count { return clients.speaksHTTP2(self, buffer) }
+                // The rest of the preface has not arrived.
+                return due(.head, clients.timeouts.head, onlyIfNot: .head)
+            }
+        }
         context.metrics.add(.malformedRequests)
         // A client that has sent a request, or has had a handshake, speaks HTTP all the same.
         if error.reason == .tlsHello, requestCount == 0, security == nil { return refuseHello() }
@@ -211,7 +221,7 @@ extension HTTP1Connection {
     ///   - head: the request's head; `nil` if it is malformed or incomplete. Then `method` is the request's method, if
     ///     known.
     func answerItself(
-        _ answer: SyntheticResponse, to head: RequestHead?, _ fields: HeadBlock?, method: Method? = nil
+        _ answer: SyntheticResponse, to head: RequestHead?, _ fields: HeadBlock?, method: Method?
     ) {
         let buffer = ByteBuffer(capacity: 512)
         let content = context.write(

@@ -14,7 +14,7 @@ import Libevent
 ///
 /// This file has time and the end of the program. The extensions have requests (`Requests`) and their content
 /// (`Content`).
-final class HTTP1Connection: HTTP1Responses {
+final class HTTP1Connection: HTTP1Responses, LaterClient {
     /// The reader of the current request's content, until the content is complete, or the rest of it is not needed.
     var content: ContentReader?
 
@@ -38,7 +38,7 @@ final class HTTP1Connection: HTTP1Responses {
         case .content where delivery == nil: timeOut("The request's content took too long.")
         case .content: end()
         case .send: takingIsDue()
-        case .request, .response, .tunnel, .linger: break
+        case .request, .response, .tunnel, .linger, .ping: break
         }
     }
 
@@ -61,7 +61,17 @@ final class HTTP1Connection: HTTP1Responses {
 
     override func programEnds() {
         guard transaction == nil, let answered else { return super.programEnds() }
-        LaterAnswer(to: answered, on: self).purged(.ending)
+        LaterAnswer(to: answered, for: self).purged(.ending)
+    }
+
+    var awaitsAnswer: Bool { phase == .serving && delivery == nil }
+
+    func closesAfterAnswer() { keepsAlive = false }
+
+    func settleAnswer() { keepsAlive = settlePersistence() }
+
+    func answerItself(_ answer: SyntheticResponse, to head: RequestHead?, _ fields: HeadBlock?) {
+        answerItself(answer, to: head, fields, method: nil)
     }
 
     override func resumeContent() {

@@ -21,6 +21,7 @@ final class HandshakingConnection: Socket {
     private let tls: TLSServer?
     let peer: SocketAddress
     let certificates: ClientCertificates
+    private let offersHTTP2: Bool
     /// Whether the connection is counted for its client's address.
     let isCounted: Bool
     /// Bytes that were read before, behind a PROXY header; `nil` once the stream has them.
@@ -36,13 +37,15 @@ final class HandshakingConnection: Socket {
     var hasBegun: Bool { stream != nil }
 
     init(
-        adopting descriptor: consuming Descriptor, peer: SocketAddress, _ certificates: ClientCertificates,
+        adopting descriptor: consuming Descriptor, peer: SocketAddress, _ offer: ListenerOffer,
+        _ certificates: ClientCertificates,
         early: ByteBuffer?, isCounted: Bool, clients: ClientConnections
     ) {
         self.clients = clients
         tls = clients.tls
         self.peer = peer
         self.certificates = certificates
+        offersHTTP2 = offer.speaksHTTP2
         self.isCounted = isCounted
         accepted = clients.context.loop.now
         self.early = early?.isEmpty == false ? early : nil
@@ -93,7 +96,8 @@ final class HandshakingConnection: Socket {
             return nil
         case .byte:
             guard let tls = clients.tls ?? tls,
-                let made = tls.accept(onDescriptor: descriptorNumber, certificates, early: early.take())
+                let made = tls.accept(
+                    onDescriptor: descriptorNumber, certificates, offersFirst: offersHTTP2, early: early.take())
             else {
                 close(abruptly: true)
                 clients.failed(self, TLSFailure(.shortage, "memory is short"))

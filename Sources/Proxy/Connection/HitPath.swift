@@ -1,4 +1,5 @@
 import Bytes
+import HTTP2
 import HTTPSemantics
 import Libevent
 import Routing
@@ -47,6 +48,10 @@ final class HitPath {
         let waits: Bool
         /// Whether bytes of the client follow the request.
         let hasMore: Bool
+        /// Whether the client speaks HTTP/2: its head is put into `fieldList`, and its body is not in the output.
+        var isFramed = false
+
+        static let framed = Sending(persists: true, start: 0, waits: false, hasMore: true, isFramed: true)
     }
 
     /// The most bytes pending in the output for all clients, and for one client that pipelines. With the next hit they
@@ -68,11 +73,14 @@ final class HitPath {
     /// For what hits on routes with rules need beside the above.
     private let context: LoopContext
     private let requestIDs: RequestIDs
+    /// The fields of the last response to a client of HTTP/2.
+    private let fieldList: FieldList
     /// The memory of the last normalized head, which is used during one call of `answer` only.
     private var normalizedHead: Chunk?
 
     /// - Parameter output: of the batch.
-    init(in context: LoopContext, output: ByteBuffer) {
+    init(in context: LoopContext, output: ByteBuffer, _ fieldList: FieldList) {
+        self.fieldList = fieldList
         loopSettings = context.loopSettings
         onlyRoute = loopSettings.onlyRoute
         forwarding = loopSettings.responseForwarding
@@ -91,7 +99,7 @@ final class HitPath {
     /// Answers the request at the front of the client's buffer if it is a plain hit.
     /// - Parameter fields: of the request, with all bytes of the buffer.
     func answer(_ head: RequestHead, _ fields: FieldView, of client: ClientTransport, _ sending: Sending) -> Outcome {
-        guard head.method == .get, head.framing == .none, head.version == .http11, head.target.form == .origin,
+        guard head.method == .get, head.framing == .none, head.version != .http10, head.target.form == .origin,
             fields.present.isDisjoint(with: .notOfPlainHits)
         else { return .needsTransaction(nil) }
         // `LoopContext.admit` compares the name of the handshake with the host.
@@ -188,6 +196,9 @@ final class HitPath {
             return nil
         }
         answer.response.noteUse()
+        if sending.isFramed {
+            return framed(answer, age: age, timeToLive: ttl, head, fields, on: route, by: rules, of: client)
+        }
         let start = output.count
         answer.writeHead(
             ofHitAt: age, timeToLive: ttl, to: output, persists: sending.persists, forwarding: forwarding)
@@ -208,6 +219,32 @@ final class HitPath {
                 bodyBytes: UInt64(part.count), isProxied: client.isTrustedProxy),
             of: head, fields, on: route, client: client.peerText, security: client.security, madeID: madeID)
         return .pending
+    }
+
+    /// Puts the head of a response into `fieldList`. The stored field lines go there as they are, if no rule changes them.
+    @inline(never) // Kept out of the code of HTTP/1.1.
+    private func framed(
+        _ answer: Answer, age: UInt32, timeToLive: UInt32, _ head: RequestHead, _ fields: FieldView, on route: Route,
+        by rules: RouteRules?, of client: ClientTransport
+    ) -> Outcome {
+        let (start, output, list) = (output.count, output, fieldList)
+        var madeID = RequestID.none
+        list.removeAll()
+        if rules?.responseFields == nil, let lines = answer.plainLines {
+            list.append(":status", decimal: UInt64(answer.status.code))
+            list.append(lines: lines.span)
+            answer.writeState(ofHitAt: age, timeToLive: timeToLive, to: output, forwarding: forwarding)
+            list.append(lines: output.span.extracting(start..<output.count))
+        } else {
+            answer.writeHead(ofHitAt: age, timeToLive: timeToLive, to: output, persists: true, forwarding: forwarding)
+            if let rules { madeID = apply(rules, toHeadFrom: start, answer.status, head, fields, of: client) }
+            list.append(head: output.span.extracting(start..<output.count))
+        }
+        output.truncate(to: start)
+        return .ready(
+            Hit(
+                stored: answer.response, status: answer.status, part: answer.hitPart, isInOutput: false, route: route,
+                madeID: madeID))
     }
 
     /// Whether access rules refuse a request whose hit is found. If they do not, they have taken its token, and the hit

@@ -16,18 +16,18 @@ import TLS
 final class ProxiedConnection: Socket {
     private unowned let clients: ClientConnections
     let peer: SocketAddress
-    /// Whether the client shows a certificate in the handshake behind the header; `nil`: there is no TLS.
-    let certificates: ClientCertificates?
+    /// What follows the header.
+    let offer: ListenerOffer
     private let input = ByteBuffer(capacity: 512)
     private var deadline = Deadline.none
 
     init(
-        adopting descriptor: consuming Descriptor, peer: SocketAddress, _ certificates: ClientCertificates?,
+        adopting descriptor: consuming Descriptor, peer: SocketAddress, _ offer: ListenerOffer,
         clients: ClientConnections
     ) {
         self.clients = clients
         self.peer = peer
-        self.certificates = certificates
+        self.offer = offer
         super.init(adopting: descriptor, on: clients.context.loop)
         deadline = loop.deadlines.arm(self, after: clients.timeouts.head)
     }

@@ -52,7 +52,7 @@ struct Answer: Sendable {
         content = request.method == .head || stored.forbidsContent ? .none : .whole
         // Trailers need chunks (RFC 9112 §7.1.2). Few responses have trailers, so the client's `TE` is checked last.
         let sendsTrailers =
-            response.trailers != nil && response.parts == nil && request.method == .get && request.acceptsTrailers
+            response.trailers != nil && response.parts == nil && request.method != .head && request.acceptsTrailers
         self.length = stored.forbidsContent || sendsTrailers ? nil : length
     }
 
@@ -283,6 +283,18 @@ struct Answer: Sendable {
         buffer.appendField("Age", UInt64(age))
         forwarding.appendHit(timeToLive: timeToLive, to: buffer)
         forwarding.appendConnection(to: buffer, persists: persists, version: .http11)
+        buffer.appendLineEnd()
+    }
+
+    /// The stored field lines, if they are all fields of the representation that this answer to GET has.
+    var plainLines: ByteSlice? { status == response.facts.status ? response.fieldLines : nil }
+
+    /// Writes the field lines of a plain hit that are not stored, and the empty line.
+    /// - Parameter age: in seconds, as `timeToLive`.
+    func writeState(ofHitAt age: UInt32, timeToLive: UInt32, to buffer: ByteBuffer, forwarding: ResponseForwarding) {
+        if let length { buffer.appendField("Content-Length", UInt64(length)) }
+        buffer.appendField("Age", UInt64(age))
+        forwarding.appendHit(timeToLive: timeToLive, to: buffer)
         buffer.appendLineEnd()
     }
 

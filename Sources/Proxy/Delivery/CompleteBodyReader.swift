@@ -51,6 +51,17 @@ struct CompleteBodyReader {
         return true
     }
 
+    /// Calls `body` with the next `count` bytes, slice by slice.
+    func forEach(first count: Int, _ body: (ByteSlice) -> Void) {
+        var left = count
+        forEachSlice { piece, part in
+            let end = min(part.upperBound, part.lowerBound + left)
+            body(piece[part.lowerBound..<end])
+            left -= end - part.lowerBound
+            return left > 0
+        }
+    }
+
     /// All remaining bytes, as slices.
     var allPieces: [ByteSlice] {
         var found: [ByteSlice] = []

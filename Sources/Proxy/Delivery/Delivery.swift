@@ -45,8 +45,8 @@ final class Delivery {
     var control: ByteBuffer?
     var chunks = Chunks.between
 
-    /// - Parameter head: status line, fields and the empty line.
-    init(head: ByteBuffer, _ sources: consuming Sources, framing: Framing, passesTrailers: Bool = false) {
+    /// - Parameter head: status line, fields and the empty line; `nil` in HTTP/2, whose frames the session makes.
+    init(head: ByteBuffer?, _ sources: consuming Sources, framing: Framing, passesTrailers: Bool = false) {
         control = head
         switch consume sources {
         case .one(let only):
@@ -84,6 +84,22 @@ final class Delivery {
     var followed: GrowingBody? {
         if case .arriving(let body, _, _) = source { return body }
         return nil
+    }
+
+    /// Whether there is a body, perhaps an empty one.
+    var hasContent: Bool {
+        if case .none = source { hasLater } else { true }
+    }
+
+    var hasLater: Bool { !later.isEmpty }
+
+    /// Goes on to the next source, once all of this one is taken.
+    /// - Returns: whether there is one.
+    func goOn() -> Bool {
+        guard let next = later.popLast() else { return false }
+        source.end()
+        source = next
+        return true
     }
 
     /// Whether this delivery may hold up other readers of a body: one of its sources is still arriving.

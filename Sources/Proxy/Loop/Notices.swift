@@ -11,7 +11,7 @@ import Upstream
 /// loop.
 final class Notices {
     private enum Kind: Hashable {
-        case malformed, timeout, handshake
+        case malformed, timeout, handshake, http2
         /// One kind for each upstream, so that failures of one upstream do not suppress messages about another.
         case upstream(String), resumed(String), connection(String), bound(String)
         case server, accept, capacity, memory, denied, limited, tier, machine
@@ -22,6 +22,7 @@ final class Notices {
             switch self {
             case .malformed: (.info, "malformed requests")
             case .handshake: (.info, "failed handshakes of clients")
+            case .http2: (.info, "ends of HTTP/2 connections with an error")
             case .timeout: (.info, "requests that did not arrive in time")
             case .upstream(let name): (.warning, "failures of upstream \(name)")
             case .resumed(let name): (.notice, "resumed responses of upstream \(name)")
@@ -63,6 +64,17 @@ final class Notices {
         write(
             .malformed,
             "malformed request from \(peer): \(error.name) at byte \(error.position), answered \(error.status.code)")
+    }
+
+    /// Reports a request of HTTP/2 that broke the rules of its version.
+    func malformedHTTP2(from peer: SocketAddress) {
+        write(.malformed, "malformed request from \(peer): reset with PROTOCOL_ERROR (RFC 9113 §8.1.1)")
+    }
+
+    /// Reports the end of a connection of HTTP/2 with an error.
+    /// - Parameter byPeer: whether the client has ended it.
+    func http2(_ peer: SocketAddress, _ reason: String, byPeer: Bool) {
+        write(.http2, byPeer ? "HTTP/2 client \(peer) ended with \(reason)" : "HTTP/2 client \(peer): \(reason)")
     }
 
     /// Reports a hello of TLS on a connection in the clear.

@@ -136,7 +136,7 @@ final class ClientRequest: Sendable {
 
     /// Whether the client accepts trailers (RFC 9110 §10.1.4).
     var acceptsTrailers: Bool {
-        guard head.version == .http11 else { return false }
+        guard head.version != .http10 else { return false }
         let fields = fields
         return fields.view.saysTrailers
     }

@@ -43,6 +43,7 @@ struct Certificates {
         var made = TLSServerSettings()
         made.identities = new.tls.identities
         made.minimumVersion = new.tls.minimumVersion
+        made.protocols = ["h2", "http/1.1"]
         made.refusesUnknownNames = new.tls.refusesUnknownNames
         made.ticketKeys = changed.keys
         if let file = new.tls.clientAuthorities { made.clientAuthorities = try TLSAuthorities(file) }

@@ -83,7 +83,7 @@ extension Transaction {
         writeHead(head)
         let framing = answer.framing(for: request.head.version)
         client.send(
-            head, answer.sources(), framing, passesTrailers: framing == .chunked && request.acceptsTrailers)
+            head, answer.sources(), framing, passesTrailers: framing != .sized && request.acceptsTrailers)
     }
 
     /// Sends a synthetic response: plain text that states the problem.

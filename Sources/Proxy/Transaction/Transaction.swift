@@ -202,7 +202,7 @@ final class Transaction: WaitingRequest, FetchLeader {
 
     /// Sends one or more interim responses, if the client may have them: not after the response has begun.
     override func send(interim: ByteSlice) {
-        if state == .waiting, request.head.version == .http11 { client.send(interim: interim) }
+        if state == .waiting, request.head.version != .http10 { client.send(interim: interim) }
     }
 
     override func waitedTooLong() {

@@ -1,0 +1,6 @@
+#ifndef COALESCED_CNGHTTP2_SHIM_H
+#define COALESCED_CNGHTTP2_SHIM_H
+
+#include <nghttp2/nghttp2.h>
+
+#endif

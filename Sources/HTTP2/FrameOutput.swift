@@ -1,0 +1,58 @@
+public import Bytes
+
+/// The frames of one connection that the kernel has not taken yet: small bytes in one buffer, and pieces of bodies, which
+/// stay where they are. Confined to its loop.
+///
+/// The session makes more frames only while this is empty, so it holds no more than one round of them.
+public final class FrameOutput {
+    /// Up to this size, in bytes, a piece is copied: another vector costs the kernel more.
+    private static let copied = 2048
+
+    /// The first bytes, in their order; those of `last` follow.
+    public private(set) var pieces: [ByteSlice] = []
+    /// The last bytes.
+    public let last = ByteBuffer(capacity: 4096)
+    /// All bytes.
+    public private(set) var count = 0
+
+    public init() {}
+
+    public var isEmpty: Bool { count == 0 }
+
+    /// Adds a copy of `source`.
+    public func append(_ source: Span<UInt8>) {
+        last.append(source)
+        count += source.count
+    }
+
+    /// Adds a piece of a body, which is kept alive.
+    public func append(_ piece: ByteSlice) {
+        guard piece.count > Self.copied else { return append(piece.span) }
+        if !last.isEmpty {
+            pieces.append(last.copied())
+            last.removeAll()
+        }
+        pieces.append(piece)
+        count += piece.count
+    }
+
+    /// Removes the first `sent` bytes, which the kernel has taken.
+    public func consume(_ sent: Int) {
+        precondition(sent <= count, "more than there is")
+        count -= sent
+        var (left, gone) = (sent, 0)
+        while gone < pieces.count, left > 0 {
+            let piece = pieces[gone]
+            guard left >= piece.count else {
+                pieces[gone] = piece[left..<piece.count]
+                left = 0
+                break
+            }
+            left -= piece.count
+            gone += 1
+        }
+        pieces.removeFirst(gone)
+        if left > 0 { last.consume(left) }
+        if last.isEmpty { last.removeAll() }
+    }
+}

@@ -1,0 +1,40 @@
+import Bytes
+import Testing
+
+@testable import HTTP2
+
+@Suite struct FieldListTests {
+    private func fields(_ list: FieldList) -> [String] {
+        var found: [String] = []
+        list.forEach { name, value in
+            found.append("\(ServerSessionTests.text(name))=\(ServerSessionTests.text(value))")
+        }
+        return found
+    }
+
+    @Test func `a head of HTTP1 becomes fields in lower case, without those of the connection`() {
+        let list = FieldList()
+        let head = ByteSlice(
+            "HTTP/1.1 404 Not Found\r\nContent-Type: text/plain\r\nConnection: close\r\nKEEP-ALIVE: 1\r\n"
+                + "Transfer-Encoding: chunked\r\nUpgrade: a\r\nProxy-Connection: b\r\nX-Empty:\r\nX-A: b:c\r\n\r\nrest")
+        let taken = list.append(head: head.span)
+        #expect(fields(list) == [":status=404", "content-type=text/plain", "x-empty=", "x-a=b:c"])
+        #expect(taken == head.count - 4)
+    }
+
+    @Test func `several heads follow one another`() {
+        let list = FieldList()
+        let heads = ByteSlice("HTTP/1.1 103 Early Hints\r\nLink: a\r\n\r\nHTTP/1.1 100 Continue\r\n\r\n")
+        let first = list.append(head: heads.span)
+        #expect(fields(list) == [":status=103", "link=a"])
+        list.removeAll()
+        let second = list.append(head: heads.span.extracting(first..<heads.count))
+        #expect(fields(list) == [":status=100"] && first + second == heads.count)
+    }
+
+    @Test func `lines end at an empty one, or with the bytes`() {
+        let list = FieldList()
+        let count = list.append(lines: ByteSlice("A: 1\r\nB: 2\r\n").span)
+        #expect(fields(list) == ["a=1", "b=2"] && count == 12)
+    }
+}
