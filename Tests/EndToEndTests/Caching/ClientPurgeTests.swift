@@ -141,7 +141,8 @@ import Testing
         }
     }
 
-    @Test func `the requests behind a PURGE wait for it, and the connection stays open`() throws {
+    @Test(.overHTTP1("streams do not wait for one another"))
+    func `the requests behind a PURGE wait for it, and the connection stays open`() throws {
         try scenario(Self.fromHere) { origin, proxy in
             script(origin)
             try proxy.get("/a")
@@ -162,7 +163,8 @@ import Testing
         }
     }
 
-    @Test func `a PURGE with content is answered, and its connection closes`() throws {
+    @Test(.overHTTP1("it is about the field Connection"))
+    func `a PURGE with content is answered, and its connection closes`() throws {
         try scenario(Self.fromHere) { origin, proxy in
             let answer = try proxy.send("PURGE", "/a", body: "something")
             #expect(answer.status == 200 && answer["connection"] == "close")
@@ -212,7 +214,7 @@ import Testing
         }
     }
 
-    @Test func `a PURGE is answered while the program drains`() throws {
+    @Test(.overHTTP1("half a head is no frame")) func `a PURGE is answered while the program drains`() throws {
         try scenario(Self.fromHere, .drainTimeout(.seconds(10))) { origin, proxy in
             let gate = Gate()
             origin.on("/slow") { _ in [.gate(gate), .answer(200, body: "slow")] }

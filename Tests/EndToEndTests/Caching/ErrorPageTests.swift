@@ -29,7 +29,8 @@ import Testing
         }
     }
 
-    @Test func `the fields of the origin stay, but for those about its content`() throws {
+    @Test(.overHTTP1("one request is of HTTP/1.0"))
+    func `the fields of the origin stay, but for those about its content`() throws {
         try sorry { origin, proxy in
             let fields = [
                 "Retry-After: 7", "WWW-Authenticate: Basic realm=\"a\"", "Cache-Control: no-cache", "Set-Cookie: a=b",

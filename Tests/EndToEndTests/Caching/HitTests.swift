@@ -124,10 +124,12 @@ import Testing
         }
     }
 
-    @Test(arguments: [
-        "If-Match: \"a\"", "If-Unmodified-Since: Mon, 01 Jan 2024 00:00:00 GMT",
-        "Upgrade: websocket\r\nConnection: Upgrade",
-    ])
+    @Test(
+        .overHTTP1("one asks for an upgrade"),
+        arguments: [
+            "If-Match: \"a\"", "If-Unmodified-Since: Mon, 01 Jan 2024 00:00:00 GMT",
+            "Upgrade: websocket\r\nConnection: Upgrade",
+        ])
     func `a request with only-if-cached never reaches the origin`(_ field: String) throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", "ETag: \"a\"", body: "x")] }

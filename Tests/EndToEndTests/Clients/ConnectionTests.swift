@@ -51,7 +51,8 @@ import Testing
         }
     }
 
-    @Test func `a malformed request behind pipelined hits is refused, and the hits are answered`() throws {
+    @Test(.overHTTP1("the text is malformed"))
+    func `a malformed request behind pipelined hits is refused, and the hits are answered`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
             try proxy.get("/x")
@@ -118,7 +119,8 @@ import Testing
         }
     }
 
-    @Test func `an HTTP 1 point 0 client gets no chunks, and the end of the connection`() throws {
+    @Test(.overHTTP1("it is about HTTP/1.0"))
+    func `an HTTP 1 point 0 client gets no chunks, and the end of the connection`() throws {
         try scenario { origin, proxy in
             origin.on("/chunks") { _ in
                 [.head(200, "Transfer-Encoding: chunked"), .chunk("one"), .chunk("two"), .lastChunk()]
@@ -132,7 +134,8 @@ import Testing
         }
     }
 
-    @Test func `an HTTP 1 point 0 client can keep its connection when the length is known`() throws {
+    @Test(.overHTTP1("it is about HTTP/1.0"))
+    func `an HTTP 1 point 0 client can keep its connection when the length is known`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "x")] }
             let client = try proxy.connect()
@@ -144,7 +147,9 @@ import Testing
         }
     }
 
-    @Test func `a response cut off for an HTTP 1 point 0 client ends with a reset`() throws {
+    @Test(.overHTTP1("it is about HTTP/1.0")) func `a response cut off for an HTTP 1 point 0 client ends with a reset`()
+        throws
+    {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/cut") { _ in [.head(200, "Transfer-Encoding: chunked"), .chunk("half"), .gate(gate), .reset] }
@@ -156,7 +161,8 @@ import Testing
         }
     }
 
-    @Test func `a response cut off for a half-closed HTTP 1 point 0 client ends with a reset`() throws {
+    @Test(.overHTTP1("it is about HTTP/1.0"))
+    func `a response cut off for a half-closed HTTP 1 point 0 client ends with a reset`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             origin.on("/cut") { _ in [.head(200, "Transfer-Encoding: chunked"), .chunk("half"), .gate(gate), .reset] }

@@ -20,8 +20,8 @@ import Testing
         try eventually("the ends have arrived") { !System.hasOpenConnection(ownPort: port) }
     }
 
-    @Test(arguments: ["max-age=60", "no-store"]) func `a half-closed client gets its response`(_ control: String) throws
-    {
+    @Test(.overHTTP1("the end of a connection ends its streams"), arguments: ["max-age=60", "no-store"])
+    func `a half-closed client gets its response`(_ control: String) throws {
         try scenario { origin, proxy in
             let head = Gate()
             origin.on("/x") { _ in [.gate(head), .answer(200, "Cache-Control: \(control)", body: "here")] }
@@ -38,7 +38,7 @@ import Testing
         }
     }
 
-    @Test func `a half-closed HTTP 1 point 0 client gets its response`() throws {
+    @Test(.overHTTP1("it is about HTTP/1.0")) func `a half-closed HTTP 1 point 0 client gets its response`() throws {
         try scenario { origin, proxy in
             let head = Gate()
             origin.on("/x") { _ in
@@ -53,7 +53,8 @@ import Testing
         }
     }
 
-    @Test(arguments: [0, 65_536]) func `a half-closed client with complete content gets its response`(_ buffer: Int)
+    @Test(.overHTTP1("the end of a connection ends its streams"), arguments: [0, 65_536])
+    func `a half-closed client with complete content gets its response`(_ buffer: Int)
         throws
     {
         try scenario(.bodyBuffer(buffer)) { origin, proxy in
@@ -76,7 +77,8 @@ import Testing
         }
     }
 
-    @Test func `a half-closed client gets the responses to all its requests, in order`() throws {
+    @Test(.overHTTP1("the end of a connection ends its streams"))
+    func `a half-closed client gets the responses to all its requests, in order`() throws {
         try scenario { origin, proxy in
             let head = Gate()
             for path in ["/a", "/b", "/c"] {
@@ -92,7 +94,7 @@ import Testing
     }
 
     /// While the request before is served, and before that is begun.
-    @Test(arguments: [false, true])
+    @Test(.overHTTP1("the end of a connection ends its streams"), arguments: [false, true])
     func `a client that leaves behind several requests is noticed while the last is served`(_ resets: Bool) throws {
         try scenario(.whenLastLeaves("cancel")) { origin, proxy in
             let head = Gate()
@@ -111,7 +113,9 @@ import Testing
         }
     }
 
-    @Test func `a half-closed client gets a body to its end`() throws {
+    @Test(.overHTTP1("the end of a connection ends its streams")) func `a half-closed client gets a body to its end`()
+        throws
+    {
         try scenario { origin, proxy in
             let rest = Gate()
             origin.on("/x") { _ in
@@ -128,7 +132,9 @@ import Testing
         }
     }
 
-    @Test func `a half-closed client of a tunnel still gets the origin's bytes`() throws {
+    @Test(.overHTTP1("it is about an upgrade")) func `a half-closed client of a tunnel still gets the origin's bytes`()
+        throws
+    {
         try scenario { origin, proxy in
             let head = Gate()
             origin.on("/ws") { _ in
@@ -147,7 +153,8 @@ import Testing
         }
     }
 
-    @Test(arguments: [false, true]) func `a client that resets has left at once`(_ hasBody: Bool) throws {
+    @Test(.overHTTP1("the end of a connection ends its streams"), arguments: [false, true])
+    func `a client that resets has left at once`(_ hasBody: Bool) throws {
         try scenario(.whenLastLeaves("cancel")) { origin, proxy in
             origin.on("/x") { _ in
                 (hasBody ? [.head(200, "Transfer-Encoding: chunked"), .chunk("one ")] : []) + [.silence]

@@ -2,8 +2,8 @@ import Testing
 
 /// What identifies the resource, and limits on what is asked for.
 @Suite(.scenario) struct RequestTargetTests {
-    @Test(.clientsInTheClear("it asks for a URL of http")) func `the absolute form takes precedence over Host`() throws
-    {
+    @Test(.overHTTP1("it is about targets in absolute form"), .clientsInTheClear("it asks for a URL of http"))
+    func `the absolute form takes precedence over Host`() throws {
         try scenario { origin, proxy in
             origin.on("*") { _ in [.answer(200, "Cache-Control: max-age=60", body: "x")] }
             let client = try proxy.connect()
@@ -65,6 +65,7 @@ import Testing
 
     /// RFC 9110 §7.4: they name other resources than ours.
     @Test(
+        .overHTTP1("it is about targets in absolute form"),
         .clientsInTheClear("http is the scheme that is served"),
         arguments: ["https://one.example/x", "HTTPS://one.example/x", "ftp://one.example/x", "wss://one.example"])
     func `a URL of another scheme gets 421`(_ target: String) throws {
@@ -81,7 +82,7 @@ import Testing
     }
 
     /// RFC 9931: what comes behind it may be somebody else's bytes.
-    @Test func `CONNECT is refused, and bytes behind it are not parsed`() throws {
+    @Test(.overHTTP1("it is about CONNECT")) func `CONNECT is refused, and bytes behind it are not parsed`() throws {
         try scenario { origin, proxy in
             origin.on("*") { _ in [.answer(200)] }
             let client = try proxy.connect()

@@ -5,6 +5,9 @@ import Testing
     /// What one client does while the program is stopped, and what it gets.
     private enum Part: CaseIterable {
         case hit, pipelined, hitAndMiss, missAndHit, large, range, notModified, head, lastHit, half, malformed, leaves
+
+        /// HTTP/2 has no words for the malformed one.
+        static var sayable: [Part] { allCases.filter { $0 != .malformed || !Transport.current.isFramedToClients } }
     }
 
     @Test(
@@ -12,9 +15,10 @@ import Testing
         arguments: [true, false])
     func `many simultaneous clients get their own responses in order`(_ haveConnected: Bool) throws {
         try scenario(.workers(1), .accessLog) { origin, proxy in
-            let count = 12 * Part.allCases.count
+            let all = Part.sayable
+            let count = 12 * all.count
             var clients = haveConnected ? try (0..<count).map { _ in try proxy.connect() } : []
-            let parts = (0..<count).map { Part.allCases[$0 * 7 % Part.allCases.count] }
+            let parts = (0..<count).map { all[$0 * 7 % all.count] }
             origin.on("*") { request in
                 let (path, length) = (request.path, request.path.hasPrefix("/large") ? 300_000 : 100)
                 return [

@@ -1,6 +1,6 @@
 import Testing
 
-@Suite(.scenario) struct UpgradeTunnelTests {
+@Suite(.overHTTP1("HTTP/2 has no Upgrade"), .scenario) struct UpgradeTunnelTests {
     private let fields = [
         "Connection: Upgrade", "Upgrade: websocket", "Sec-WebSocket-Key: dGhlIHNhbXBsZSBub25jZQ==",
         "Sec-WebSocket-Version: 13",

@@ -65,7 +65,7 @@ import Testing
         }
     }
 
-    @Test func `an HTTP 1 point 0 client gets no interim response`() throws {
+    @Test(.overHTTP1("it is about HTTP/1.0")) func `an HTTP 1 point 0 client gets no interim response`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.interim(103, "Link: </a.css>; rel=preload"), .answer(200, body: "x")] }
             let client = try proxy.connect()

@@ -49,7 +49,8 @@ import Testing
         }
     }
 
-    @Test(.clientsInTheClear("the scheme is http")) func `every variable of a redirect has its value`() throws {
+    @Test(.overHTTP1("some are targets in absolute form"), .clientsInTheClear("the scheme is http"))
+    func `every variable of a redirect has its value`() throws {
         let target = "https://x.example/?s=${scheme}&h=${host}&p=${path}&q=${query}&c=${client}"
         try scenario(routes: "- {redirect: {to: '\(target)', status: 302}}") { _, proxy in
             let (relative, absolute) = (
@@ -119,7 +120,9 @@ import Testing
         }
     }
 
-    @Test func `every method is answered, and request content ends the connection`() throws {
+    @Test(.overHTTP1("one is CONNECT")) func `every method is answered, and request content ends the connection`()
+        throws
+    {
         try scenario(routes: Self.redirect) { origin, proxy in
             for method in ["POST", "PUT", "DELETE", "PATCH", "OPTIONS", "PROPFIND", "ABC"] {
                 let answer = try proxy.send(method, "/old")

@@ -2,8 +2,9 @@ import Testing
 
 /// A field of a client that its origin does not get, for safety: the operator is told of it, once.
 @Suite(.scenario) struct RemovedFieldTests {
+    /// HTTP/2 has names in lower case.
     private static func notices(_ proxy: Program, of name: String) -> [Substring] {
-        proxy.diagnostics.split(separator: "\n").filter { $0.contains(name) }
+        proxy.diagnostics.split(separator: "\n").filter { $0.lowercased().contains(name.lowercased()) }
     }
 
     /// Whatever is told is told before the answer.

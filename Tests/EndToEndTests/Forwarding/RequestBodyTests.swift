@@ -72,12 +72,14 @@ import Testing
     }
 
     /// RFC 9110 §10.1.1
-    @Test(arguments: [
-        "POST /up HTTP/1.0\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhello",
-        "POST /up HTTP/1.0\r\nHost: a\r\nContent-Length: 5\r\nExpect: tea\r\n\r\nhello",
-        "POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nExpect: 100-continue\r\n\r\n",
-        "OPTIONS /up HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n",
-    ])
+    @Test(
+        .overHTTP1("some are of HTTP/1.0"),
+        arguments: [
+            "POST /up HTTP/1.0\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\nhello",
+            "POST /up HTTP/1.0\r\nHost: a\r\nContent-Length: 5\r\nExpect: tea\r\n\r\nhello",
+            "POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 0\r\nExpect: 100-continue\r\n\r\n",
+            "OPTIONS /up HTTP/1.1\r\nHost: a\r\nExpect: 100-continue\r\n\r\n",
+        ])
     func `Expect without content, or in HTTP 1 point 0, is not forwarded`(_ request: String) throws {
         try scenario { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(200)] }
@@ -99,7 +101,8 @@ import Testing
         }
     }
 
-    @Test func `a response before the end of the content announces that the connection will close`() throws {
+    @Test(.overHTTP1("it is about the field Connection"))
+    func `a response before the end of the content announces that the connection will close`() throws {
         try scenario(.bodyBuffer(0)) { origin, proxy in
             origin.on("/up") { _ in [.head(200, ["Content-Length: 4"]), .text("he"), .requestBody, .text("re")] }
             let client = try proxy.connect()

@@ -52,7 +52,9 @@ import Testing
                 "POST /up HTTP/1.1\r\nHost: a\r\nTransfer-Encoding: chunked\r\n\r\n1\r\nx\r\n0\r\n\(trailers.joined(separator: "\r\n"))\r\n\r\n"
             )
             #expect(try client.answer().status == 200)
-            #expect(origin.requests("/up")[0].body.trailers == ["X-Sum: 42"])
+            let came = try #require(origin.requests("/up").first).body.trailers
+            // HTTP/2 has names in lower case.
+            #expect(came.map { $0.lowercased() } == ["x-sum: 42"])
         }
     }
 }

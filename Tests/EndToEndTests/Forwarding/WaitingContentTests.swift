@@ -29,7 +29,9 @@ import Testing
         }
     }
 
-    @Test func `content that waits for a slot arrives whole`() throws {
+    @Test(.overHTTP1("a stream's window takes less than a socket")) func `content that waits for a slot arrives whole`()
+        throws
+    {
         try scenario(.maxConcurrentFetches(1)) { origin, proxy in
             let gate = Gate()
             origin.on("/first") { _ in [.gate(gate), .answer(200)] }

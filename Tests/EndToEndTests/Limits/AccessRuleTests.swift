@@ -141,7 +141,7 @@ import Testing
         "http://HOST//w",
     ]
 
-    @Test(.clientsInTheClear("some are URLs of http"))
+    @Test(.overHTTP1("some are targets in absolute form"), .clientsInTheClear("some are URLs of http"))
     func `other spellings of a path are refused as the path itself, whatever is stored`() throws {
         try scenario(
             routes: """
@@ -213,7 +213,9 @@ import Testing
 @Suite(.scenario) struct ConnectionsPerClientTests {
     private static let limit = Setting.other(section: "clients", key: "max-connections-per-client", value: "3")
 
-    @Test(.clientsInTheClear("without a handshake there are no words"))
+    @Test(
+        .overHTTP1("the response comes before the client has said its version"),
+        .clientsInTheClear("without a handshake there are no words"))
     func `a client with its most connections gets 429, until it closes one`() throws {
         try scenario(Self.limit) { origin, proxy in
             origin.on("/x") { _ in [.answer(200, "Cache-Control: max-age=60", body: "hello")] }

@@ -136,7 +136,8 @@ import Testing
         }
     }
 
-    @Test func `a response that breaks off takes nothing from earlier ones that the client has not read`() throws {
+    @Test(.overHTTP1("streams do not wait for one another"))
+    func `a response that breaks off takes nothing from earlier ones that the client has not read`() throws {
         try scenario(.accessLog) { origin, proxy in
             let length = 150_000
             origin.on("/big") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: length)] }
@@ -170,7 +171,7 @@ import Testing
         }
     }
 
-    @Test(arguments: ["max-age=60", "no-store"])
+    @Test(.overHTTP1("its stream is cut off, and its connection stays"), arguments: ["max-age=60", "no-store"])
     func `a client that reads nothing for the timeout is cut off, and its memory is returned`(_ policy: String) throws {
         try scenario(.sendTimeout(.milliseconds(400))) { origin, proxy in
             let length = 50_000_000
@@ -186,7 +187,8 @@ import Testing
     }
 
     /// With a small buffer: a large one opens its window in steps that take this client longer than the time set.
-    @Test func `a client that reads a little now and then is not cut off`() throws {
+    @Test(.overHTTP1("another's stream is cut off, and its connection stays"))
+    func `a client that reads a little now and then is not cut off`() throws {
         try scenario(.sendTimeout(.seconds(2))) { origin, proxy in
             origin.on("/big") { _ in [.answer(200, "Cache-Control: max-age=60", pattern: 30_000_000)] }
             origin.on("/other") { _ in [.answer(200, "Cache-Control: no-store", pattern: 30_000_000)] }

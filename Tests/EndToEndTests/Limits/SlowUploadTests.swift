@@ -58,7 +58,7 @@ import Testing
         }
     }
 
-    @Test func `an HTTP 1 point 0 request is read ahead like any other`() throws {
+    @Test(.overHTTP1("it is about HTTP/1.0")) func `an HTTP 1 point 0 request is read ahead like any other`() throws {
         try scenario { origin, proxy in
             origin.on("/up") { _ in [.requestBody, .answer(201)] }
             let client = try proxy.connect()

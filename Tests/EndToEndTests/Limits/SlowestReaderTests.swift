@@ -42,10 +42,12 @@ private let trickle = Visitor.Pace.slow(bytes: 2_048, every: .milliseconds(500))
         }
     }
 
-    @Test(arguments: [
-        (1, SlowOne.leads), (2, .leads), (1, .joins), (2, .joins), (2, .reads), (2, .isOneOfTwo), (1, .wantsRange),
-        (2, .speaksHTTP10),
-    ])
+    @Test(
+        .overHTTP1("its stream is cut off, and its connection stays"),
+        arguments: [
+            (1, SlowOne.leads), (2, .leads), (1, .joins), (2, .joins), (2, .reads), (2, .isOneOfTwo), (1, .wantsRange),
+            (2, .speaksHTTP10),
+        ])
     func `a reader that holds up others for long is cut off, and the others get everything`(
         _ workers: Int, _ slowOne: SlowOne
     ) throws {
@@ -77,7 +79,7 @@ private let trickle = Visitor.Pace.slow(bytes: 2_048, every: .milliseconds(500))
         case isAlone, restLeft, isKeptWhole, operatorAllows
     }
 
-    @Test(arguments: Reason.allCases)
+    @Test(.overHTTP1("another's stream is cut off, and its connection stays"), arguments: Reason.allCases)
     func `a reader that holds up no other may read at any rate`(_ reason: Reason) throws {
         let rate = Setting.other(
             section: "coalescing", key: "min-shared-rate", value: reason == .operatorAllows ? "none" : "1MiB")

@@ -81,7 +81,8 @@ import Testing
         }
     }
 
-    @Test func `a fetch that begins at an origin replaced two reloads ago is reported`() throws {
+    @Test(.overHTTP1("it counts the bytes of the text"))
+    func `a fetch that begins at an origin replaced two reloads ago is reported`() throws {
         try scenario { origin, proxy in
             let gate = Gate()
             defer { gate.open() }

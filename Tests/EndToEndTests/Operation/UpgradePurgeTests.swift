@@ -145,8 +145,8 @@ import Testing
         }
     }
 
-    @Test func `at no moment of an upgrade does a client get a response from before a purge that was answered`() throws
-    {
+    @Test(.overHTTP1("after GOAWAY a client asks again on another connection"))
+    func `at no moment of an upgrade does a client get a response from before a purge that was answered`() throws {
         let rounds = System.environment("COALESCED_TEST_ROUNDS").flatMap { Int($0) } ?? 1
         try withPage(.workers(2)) { page, proxy in
             let watched = Watched()

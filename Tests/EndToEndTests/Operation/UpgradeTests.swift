@@ -47,7 +47,8 @@ import Testing
         }
     }
 
-    @Test func `what is under way goes on in the old program, until drain-timeout`() throws {
+    @Test(.overHTTP1("one asks for an upgrade"))
+    func `what is under way goes on in the old program, until drain-timeout`() throws {
         try scenario(.workers(2), .drainTimeout(.seconds(4))) { origin, proxy in
             let gate = Gate()
             origin.on("/slow") { _ in

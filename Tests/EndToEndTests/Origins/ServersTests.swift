@@ -221,7 +221,7 @@ import Testing
         }
     }
 
-    @Test func `a server that switches protocols is up again`() throws {
+    @Test(.overHTTP1("it is about an upgrade")) func `a server that switches protocols is up again`() throws {
         let upgrade = ["Connection: Upgrade", "Upgrade: websocket"]
         try twoServers(.maxFailures(1), .failureCooldown(.milliseconds(100))) { first, second, proxy in
             first.goDown()

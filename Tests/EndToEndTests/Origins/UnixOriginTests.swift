@@ -33,7 +33,9 @@ import Testing
         }
     }
 
-    @Test func `Host is the requested host, and localhost if there was none`() throws {
+    @Test(.overHTTP1("one request is of HTTP/1.0")) func `Host is the requested host, and localhost if there was none`()
+        throws
+    {
         try atPath { origin, proxy in
             Self.answer(origin, "app")
             try proxy.get("/asked")
@@ -135,7 +137,7 @@ import Testing
         #expect(proxy.diagnostics.contains("server \(servers[0].url) not used for"), "\(proxy.diagnostics)")
     }
 
-    @Test func `an upgraded connection goes through a Unix socket`() throws {
+    @Test(.overHTTP1("it is about an upgrade")) func `an upgraded connection goes through a Unix socket`() throws {
         try atPath { origin, proxy in
             origin.on("/ws") { _ in [UpgradeTunnelTests.switching, .echo] }
             let client = try proxy.connect()

@@ -34,8 +34,9 @@ final class Conversation: Sendable {
 
     /// Speaks TLS from here on.
     func secure(_ offer: TLSEnd.Offer = TLSEnd.Offer()) {
-        SecuredSockets.secure(descriptor, as: .client, offer)
-        SecuredSockets[descriptor]?.begin()
+        let layer = SecuredSocket(descriptor, as: .client, offer)
+        SocketLayers.add(layer, to: descriptor)
+        layer.begin()
     }
 
     var isEndedByPeer: Bool { state.withLock { $0.isEndedByPeer } }

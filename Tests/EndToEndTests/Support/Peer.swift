@@ -8,7 +8,12 @@ struct Address: Peer {
 }
 
 extension Peer {
-    var scheme: String { if case .tls = endpoint { "https" } else { "http" } }
+    var scheme: String {
+        switch endpoint {
+        case .tls, .framedTLS: "https"
+        case .tcp, .framed, .unix: "http"
+        }
+    }
     var host: String { "127.0.0.1:\(endpoint.port)" }
 
     func connect() throws -> Conversation { try Conversation(with: endpoint) }

@@ -98,7 +98,8 @@ final class Program: Peer, Sendable {
             folder: folder, in: network, at: isLinked ? "\(folder)/coalesced" : nil, words + arguments,
             variables: variables)
         let isSecured = isFileSecured || (words + arguments).contains { $0.hasPrefix("https://127.0.0.1:") }
-        try program.waitUntilListening(listeners, isSecured: isSecured)
+        try program.waitUntilListening(
+            listeners, isSecured: isSecured, isFramed: choosesListener && transport.isFramedToClients)
         return program
     }
 
@@ -126,14 +127,24 @@ final class Program: Peer, Sendable {
     }
 
     /// Waits for so many TCP listeners.
-    /// - Parameter isSecured: whether clients of the first one speak TLS.
-    func waitUntilListening(_ count: Int, isSecured: Bool = false) throws {
+    /// - Parameters:
+    ///   - isSecured: whether clients of the first one speak TLS.
+    ///   - isFramed: whether they speak HTTP/2.
+    func waitUntilListening(_ count: Int, isSecured: Bool = false, isFramed: Bool = false) throws {
         try eventually("\(count) listeners; \(diagnostics)") {
             if let exit = exit() { throw Ended(exit: exit, diagnostics: diagnostics) }
             return ports.count >= count
         }
         let port = ports[0]
-        state.withLock { $0.endpoint = isSecured ? .tls(port) : .tcp(port) }
+        state.withLock { state in
+            state.endpoint =
+                switch (isSecured, isFramed) {
+                case (false, false): .tcp(port)
+                case (true, false): .tls(port)
+                case (false, true): .framed(port)
+                case (true, true): .framedTLS(port)
+                }
+        }
     }
 
     struct Ended: Error, CustomStringConvertible {

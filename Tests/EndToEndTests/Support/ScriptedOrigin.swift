@@ -14,11 +14,7 @@ final class ScriptedOrigin: Peer, Sendable {
     var port: UInt16 { endpoint.port }
     /// As the configuration of the program has it.
     var url: String {
-        switch endpoint {
-        case .tcp(let port): "http://127.0.0.1:\(port)"
-        case .tls(let port): "https://127.0.0.1:\(port)"
-        case .unix(let path): "unix:\(path)"
-        }
+        if case .unix(let path) = endpoint { "unix:\(path)" } else { "\(scheme)://\(host)" }
     }
 
     /// - Parameter last: the last byte of its address, 127.0.0.1 by default; `url` and clients of the test know that

@@ -8,7 +8,7 @@ import Synchronization
 /// fresh ─first read or write→ shaking ─→ open ─peer's close_notify→ ended
 ///                             any ─an alert, the end without close_notify→ failed
 /// ```
-final class SecuredSocket: Sendable {
+final class SecuredSocket: SocketLayer {
     private enum Phase { case fresh, shaking, open }
 
     private struct State {
@@ -35,7 +35,7 @@ final class SecuredSocket: Sendable {
 
     // MARK: - As a socket
 
-    /// Sends a client's hello, as soon as the connection is there.
+    /// Sends a client's hello.
     func begin() { state.withLock { state in _ = shake(&state) } }
 
     func read(into buffer: inout [UInt8], atMost limit: Int) -> Socket.Outcome {
@@ -68,7 +68,6 @@ final class SecuredSocket: Sendable {
         }
     }
 
-    /// Takes bytes once the kernel has taken all that were encrypted from them: until then the caller offers them again.
     func write(_ bytes: ArraySlice<UInt8>) -> Socket.Outcome {
         state.withLock { state in
             if let outcome = shake(&state) { return outcome }
@@ -87,6 +86,11 @@ final class SecuredSocket: Sendable {
         }
     }
 
+    func finishSending() {
+        sayEnd()
+        _ = shutdown(descriptor, Int32(SHUT_WR))
+    }
+
     /// Says that no more bytes follow.
     func sayEnd() {
         state.withLock { state in
@@ -99,7 +103,6 @@ final class SecuredSocket: Sendable {
 
     // MARK: - Polling
 
-    /// What to ask the kernel for, instead of `events`; and whether bytes wait here.
     func interest(for events: Int16) -> (events: Int16, isReady: Bool) {
         state.withLock { state in
             var asked = events
@@ -164,39 +167,5 @@ final class SecuredSocket: Sendable {
             }
         }
         return nil
-    }
-}
-
-/// The secured descriptors of this process.
-enum SecuredSockets {
-    private static let all = Mutex<[Int32: SecuredSocket]>([:])
-    /// Tests without TLS take no lock for it.
-    private static let count = Atomic(0)
-
-    static var isEmpty: Bool { count.load(ordering: .relaxed) == 0 }
-
-    static func secure(_ descriptor: Int32, as side: TLSEnd.Side, _ offer: TLSEnd.Offer = TLSEnd.Offer()) {
-        let made = SecuredSocket(descriptor, as: side, offer)
-        all.withLock { all in
-            all[descriptor] = made
-            count.store(all.count, ordering: .relaxed)
-        }
-    }
-
-    static subscript(descriptor: Int32) -> SecuredSocket? {
-        isEmpty ? nil : all.withLock { $0[descriptor] }
-    }
-
-    static subscript(descriptors: [Int32]) -> [SecuredSocket?] {
-        all.withLock { all in descriptors.map { all[$0] } }
-    }
-
-    /// Before the descriptor is closed.
-    static func remove(_ descriptor: Int32) -> SecuredSocket? {
-        guard !isEmpty else { return nil }
-        return all.withLock { all in
-            defer { count.store(all.count, ordering: .relaxed) }
-            return all.removeValue(forKey: descriptor)
-        }
     }
 }

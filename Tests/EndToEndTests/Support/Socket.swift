@@ -6,24 +6,28 @@ enum Endpoint: Sendable, Hashable {
     case tcp(UInt16)
     /// TLS behind TCP.
     case tls(UInt16)
+    /// HTTP/2 behind TCP, for clients that write HTTP/1.1 (`FramedSocket`).
+    case framed(UInt16)
+    /// HTTP/2 behind TLS.
+    case framedTLS(UInt16)
     case unix(String)
 
     var port: UInt16 {
         switch self {
-        case .tcp(let port), .tls(let port): port
+        case .tcp(let port), .tls(let port), .framed(let port), .framedTLS(let port): port
         case .unix: 0
         }
     }
 }
 
-/// Non-blocking stream sockets; every call says in a value what happened. Connections to a TLS endpoint, and those
-/// accepted from a listener that is secured, speak TLS below these calls (`SecuredSocket`).
+/// Non-blocking stream sockets; every call says in a value what happened. Connections to some endpoints, and
+/// those accepted from a listener that is secured, speak TLS or HTTP/2 below these calls (`SocketLayer`).
 enum Socket {
     enum Outcome: Equatable {
         case bytes(Int)
         case notNow
         case ended
-        /// The connection ended, and the peer has not said so in TLS.
+        /// The connection ended, and the peer has not said so in TLS; or a stream of HTTP/2 was reset.
         case cut
         case failed(Int32)
     }
@@ -95,7 +99,7 @@ enum Socket {
         guard descriptor >= 0 else { return nil }
         _ = fcntl(descriptor, F_SETFL, O_NONBLOCK)
         setNoDelay(descriptor)
-        if isSecured { SecuredSockets.secure(descriptor, as: .server) }
+        if isSecured { SocketLayers.add(SecuredSocket(descriptor, as: .server), to: descriptor) }
         return descriptor
     }
 
@@ -109,7 +113,7 @@ enum Socket {
         let descriptor: Int32
         let code: Int32
         switch endpoint {
-        case .tcp(let port), .tls(let port):
+        case .tcp(let port), .tls(let port), .framed(let port), .framedTLS(let port):
             descriptor = socket(AF_INET, kind, 0)
             guard descriptor >= 0 else { throw System.Failure(call: "socket", code: errno) }
             if let receiveBuffer { set(descriptor, SO_RCVBUF, receiveBuffer) }
@@ -138,8 +142,18 @@ enum Socket {
             close(descriptor)
             throw failure
         }
-        if case .tls = endpoint { SecuredSockets.secure(descriptor, as: .client) }
+        if let layer = layer(of: endpoint, on: descriptor) { SocketLayers.add(layer, to: descriptor) }
         return descriptor
+    }
+
+    private static func layer(of endpoint: Endpoint, on descriptor: Int32) -> (any SocketLayer)? {
+        switch endpoint {
+        case .tcp, .unix: nil
+        case .tls: SecuredSocket(descriptor, as: .client)
+        case .framed: FramedSocket(descriptor, over: nil)
+        case .framedTLS:
+            FramedSocket(descriptor, over: SecuredSocket(descriptor, as: .client, TLSEnd.Offer(protocols: ["h2"])))
+        }
     }
 
     /// Why connecting failed, or nil: then it is connected.
@@ -148,17 +162,17 @@ enum Socket {
         var length = socklen_t(MemoryLayout<Int32>.size)
         _ = unsafe getsockopt(descriptor, SOL_SOCKET, SO_ERROR, &code, &length)
         guard code == 0 else { return code }
-        SecuredSockets[descriptor]?.begin()
+        SocketLayers[descriptor]?.begin()
         return nil
     }
 
     static func read(_ descriptor: Int32, into buffer: inout [UInt8], atMost limit: Int = .max) -> Outcome {
-        if let secured = SecuredSockets[descriptor] { return secured.read(into: &buffer, atMost: limit) }
+        if let layer = SocketLayers[descriptor] { return layer.read(into: &buffer, atMost: limit) }
         return readPlain(descriptor, into: &buffer, atMost: limit)
     }
 
     static func write(_ descriptor: Int32, _ bytes: [UInt8], from start: Int) -> Outcome {
-        if let secured = SecuredSockets[descriptor] { return secured.write(bytes[start...]) }
+        if let layer = SocketLayers[descriptor] { return layer.write(bytes[start...]) }
         return writePlain(descriptor, bytes, from: start)
     }
 
@@ -179,36 +193,36 @@ enum Socket {
     }
 
     static func close(_ descriptor: Int32) {
-        SecuredSockets.remove(descriptor)?.sayEnd()
+        SocketLayers.remove(descriptor)?.sayEnd()
         Spawn.betweenStarts { _ = Glibc.close(descriptor) }
     }
 
     static func finishSending(_ descriptor: Int32) {
-        SecuredSockets[descriptor]?.sayEnd()
+        if let layer = SocketLayers[descriptor] { return layer.finishSending() }
         _ = shutdown(descriptor, Int32(SHUT_WR))
     }
 
     /// Closes with a reset instead of an orderly end.
     static func reset(_ descriptor: Int32) {
-        _ = SecuredSockets.remove(descriptor)
+        _ = SocketLayers.remove(descriptor)
         var option = linger(l_onoff: 1, l_linger: 0)
         _ = unsafe setsockopt(descriptor, SOL_SOCKET, SO_LINGER, &option, socklen_t(MemoryLayout<linger>.size))
         Spawn.betweenStarts { _ = Glibc.close(descriptor) }
     }
 
-    /// Waits until one of `entries` has something to tell; a negative descriptor is passed over. What is secured may tell
-    /// that it is ready when it is not, in the middle of a handshake: then a read or write gives `.notNow`.
+    /// Waits until one of `entries` has something to tell; a negative descriptor is passed over. What has a layer may
+    /// tell that it is ready when it is not, in the middle of a handshake: then a read or write gives `.notNow`.
     static func poll(_ entries: inout [pollfd], within timeout: Duration?) {
         let milliseconds = timeout.map { Int32(clamping: Int64($0.inMilliseconds.rounded(.up))) } ?? -1
-        guard !SecuredSockets.isEmpty else {
+        guard !SocketLayers.isEmpty else {
             _ = unsafe Glibc.poll(&entries, nfds_t(entries.count), max(milliseconds, -1))
             return
         }
-        let secured = SecuredSockets[entries.map(\.fd)]
+        let layers = SocketLayers[entries.map(\.fd)]
         let wanted = entries.map(\.events)
         var ready: [Int] = []
         for index in entries.indices {
-            guard let interest = secured[index]?.interest(for: wanted[index]) else { continue }
+            guard let interest = layers[index]?.interest(for: wanted[index]) else { continue }
             entries[index].events = interest.events
             if interest.isReady { ready.append(index) }
         }

@@ -16,6 +16,8 @@ import TLS
         var maximumVersion: Int32 = TLS1_3_VERSION
         /// Its own certificate.
         var identity: TLSIdentity?
+        /// ALPN.
+        var protocols: [String] = []
     }
 
     enum Outcome: Equatable {
@@ -41,6 +43,8 @@ import TLS
         }
         _ = unsafe SSL_ctrl(ssl, SSL_CTRL_SET_MAX_PROTO_VERSION, Int(offer.maximumVersion), nil)
         if let name = offer.name { _ = unsafe coalesced_set_server_name(ssl, name) }
+        let protocols = offer.protocols.flatMap { [UInt8($0.utf8.count)] + Array($0.utf8) }
+        if !protocols.isEmpty { _ = unsafe SSL_set_alpn_protos(ssl, protocols, UInt32(protocols.count)) }
         if let identity = offer.identity {
             unsafe SSL_use_certificate(ssl, PEM.certificate(identity.certificate.text))
             unsafe SSL_use_PrivateKey(ssl, PEM.key(identity.key.text))

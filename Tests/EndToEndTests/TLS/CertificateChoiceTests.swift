@@ -108,10 +108,15 @@ import Testing
         }
     }
 
-    @Test func `ALPN agrees on HTTP 1.1, and refuses what is not spoken`() throws {
+    @Test
+    func `ALPN agrees on HTTP2 where the client offers it, otherwise on HTTP 1.1, and refuses what is not spoken`()
+        throws
+    {
         try SecureSite.run { site in
-            let both = try Command.openssl(site, ["-alpn", "h2,http/1.1"])
-            #expect(both.output.contains("ALPN protocol: http/1.1"))
+            let both = try Command.openssl(site, ["-alpn", "http/1.1,h2"])
+            #expect(both.output.contains("ALPN protocol: h2"))
+            let one = try Command.openssl(site, ["-alpn", "http/1.1"])
+            #expect(one.output.contains("ALPN protocol: http/1.1"))
             let other = try Command.openssl(site, ["-alpn", "acme-tls/1"])
             #expect(other.everything.contains("no application protocol"))
         }

@@ -123,7 +123,7 @@ import Testing
         }
     }
 
-    @Test(.inTheClear("it is about listeners without TLS"))
+    @Test(.overHTTP1("it sends bytes that are no request"), .inTheClear("it is about listeners without TLS"))
     func `a hello of TLS on a listener without TLS gets an alert, a line in the log, and that of a bad request`()
         throws
     {
@@ -150,7 +150,7 @@ import Testing
         }
     }
 
-    @Test(.inTheClear("it is about listeners without TLS"))
+    @Test(.overHTTP1("it sends bytes that are no request"), .inTheClear("it is about listeners without TLS"))
     func `a hello behind a request is answered as any malformed request`() throws {
         try scenario { origin, proxy in
             origin.on("/x") { _ in [.answer(200, body: "hello")] }
