@@ -121,9 +121,9 @@ tarball: build
 dependencies:
 	@command -v $(SWIFT) >/dev/null || { \
 	  echo "Swift 6.3 or later is needed: see https://www.swift.org/install" >&2; exit 1; }
-	@if ! pkg-config --exists 'libevent_core >= 2.1.12' 'libcares >= 1.18.1' yaml-0.1 'openssl >= 3.0' 2>/dev/null; then \
+	@if ! pkg-config --exists 'libevent_core >= 2.1.12' 'libcares >= 1.18.1' yaml-0.1 'libnghttp2 >= 1.52' 'openssl >= 3.0' 2>/dev/null; then \
 	  command -v apt-get >/dev/null || { \
-	    echo "libevent 2.1.12, c-ares 1.18.1, libyaml 0.2 and OpenSSL 3.0, or later, with their headers, and pkg-config are needed; install them and try again" >&2; exit 1; }; \
+	    echo "libevent 2.1.12, c-ares 1.18.1, libyaml 0.2, nghttp2 1.52 and OpenSSL 3.0, or later, with their headers, and pkg-config are needed; install them and try again" >&2; exit 1; }; \
 	  if [ "$$(id -u)" -eq 0 ]; then sudo=; else sudo=sudo; fi; \
 	  echo "installing $(PACKAGES)"; \
 	  $$sudo apt-get update; $$sudo env DEBIAN_FRONTEND=noninteractive apt-get install -y --no-install-recommends $(PACKAGES); \
@@ -136,6 +136,7 @@ bench: benchmark
 	$(BENCHMARK) compare --write docs/benchmarks.md
 	$(BENCHMARK) shared --write docs/benchmarks.md
 	$(BENCHMARK) tls --write docs/benchmarks.md
+	$(BENCHMARK) http2 --write docs/benchmarks.md
 	$(BENCHMARK) micro --write docs/benchmarks.md
 	$(BENCHMARK) single-flight --write Sources/Coalescing/Coalescing.docc/Comparison.md
 	$(BENCHMARK) simulate --write docs/benchmarks.md
@@ -152,7 +153,7 @@ tools: build
 
 # What coalesced is compared with, and what loads and counts.
 peers:
-	@$(call install_missing,nginx:nginx varnishd:varnish haproxy:haproxy wrk:wrk valgrind:valgrind objcopy:binutils curl:curl redis-server:redis-server)
+	@$(call install_missing,nginx:nginx varnishd:varnish haproxy:haproxy wrk:wrk h2load:nghttp2-client valgrind:valgrind objcopy:binutils curl:curl redis-server:redis-server)
 
 test-packages:
 	@$(call install_missing,$(TEST_PACKAGES))

@@ -6,7 +6,7 @@ import Testing
 ///
 /// Every case has a URL of its own, so that all run at the same time against one program. In targets, fields and bodies
 /// `@` stands for the path of that URL, `{host}` for the proxy, `{scheme}` for the one by which it is asked and
-/// `{other}` for the other one, `{port}` for the scheme's usual port, and `{-100}` for the HTTP date a hundred seconds
+/// `{other}` for the other one, `{port}` for the scheme's usual port, `{version}` for the clients' of HTTP, and `{-100}` for the HTTP date a hundred seconds
 /// before the case began.
 struct Case: Sendable, CustomTestStringConvertible {
     let promise: String

@@ -164,16 +164,24 @@ struct CaseRun {
     }
 
     private func answers(to text: String, _ method: String, _ clients: Int) throws -> [Answer] {
+        let endpoint = Self.isSayableInHTTP2(text) ? stage.proxy.endpoint : stage.proxy.endpoint.withoutFraming
         if clients == 1 {
-            let conversation = try stage.proxy.connect()
+            let conversation = try Conversation(with: endpoint)
             try conversation.send(text)
             try letReply(to: clients)
             return [try conversation.answer(to: method, within: Self.patience)]
         }
         let visitor = Visitor(request: Array(text.utf8), method: method)
-        let crowd = Crowd(at: stage.proxy.endpoint, Array(repeating: visitor, count: clients))
+        let crowd = Crowd(at: endpoint, Array(repeating: visitor, count: clients))
         try letReply(to: clients)
         return crowd.finished(within: Self.patience)
+    }
+
+    /// Whether HTTP/2 has a request such as this: it has no versions below, no CONNECT as it is meant here, and no
+    /// absolute targets.
+    private static func isSayableInHTTP2(_ request: String) -> Bool {
+        let words = request.prefix { $0 != "\r\n" }.split(separator: " ")
+        return words.count == 3 && words[2] == "HTTP/1.1" && words[0] != "CONNECT" && !words[1].contains("://")
     }
 
     /// The first time after the reply was scripted; what is fetched later is not held up.
@@ -324,9 +332,11 @@ struct CaseRun {
     /// With `@`, `{scheme}` and so on, and `{seconds}` filled in.
     private func filled(_ text: String) -> String {
         let isSecure = stage.proxy.scheme == "https"
+        let isFramed = stage.proxy.endpoint != stage.proxy.endpoint.withoutFraming
         var result = text.replacing("@", with: path).replacing("{host}", with: stage.proxy.host)
             .replacing("{scheme}", with: stage.proxy.scheme).replacing("{other}", with: isSecure ? "http" : "https")
             .replacing("{port}", with: isSecure ? "443" : "80")
+            .replacing("{version}", with: isFramed ? "2.0" : "1.1")
         while let open = result.firstIndex(of: "{"), let close = result[open...].firstIndex(of: "}"),
             let offset = Int(result[result.index(after: open)..<close].drop { $0 == "+" })
         {

@@ -361,7 +361,7 @@ extension Conformance {
             Case(
                 "Via is added to both", .answers(fresh, "Via: 1.1 far"),
                 .get(
-                    .fetched, "Via: 1.0 near", .asked("Via", "1.0 near, 1.1 coalesced"),
+                    .fetched, "Via: 1.0 near", .asked("Via", "1.0 near, {version} coalesced"),
                     .has("Via", "1.1 far, 1.1 coalesced")), .get(.hit, .has("Via", "1.1 far, 1.1 coalesced")))
             Case(
                 "the proxy's name is added to CDN-Loop", .answers(fresh),

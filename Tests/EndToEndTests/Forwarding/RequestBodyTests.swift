@@ -96,7 +96,7 @@ import Testing
             let client = try proxy.connect()
             try client.send("POST /up HTTP/1.1\r\nHost: a\r\nContent-Length: 5\r\nExpect: 100-continue\r\n\r\n")
             let answer = try client.answer()
-            #expect(answer.status == 403 && answer.text == "no" && answer["connection"] == "close")
+            #expect(answer.status == 403 && answer.text == "no" && answer.announcesEnd)
             #expect(client.isClosed(), "as was said")
         }
     }
@@ -179,7 +179,7 @@ import Testing
             let client = try proxy.connect()
             try client.send("POST /up HTTP/1.1\r\nHost: a\r\n" + beginning)
             let answer = try client.answer()
-            #expect(answer.status == 408 && answer["connection"] == "close" && !answer.text.isEmpty)
+            #expect(answer.status == 408 && answer.announcesEnd && !answer.text.isEmpty)
             #expect(answer.took > .milliseconds(350) && answer.took < .milliseconds(400) + aStall)
             #expect(client.isClosed())
             try eventually("the origin learns of it") {

@@ -26,6 +26,8 @@ struct Answer: Sendable {
     var status: Int { head?.status ?? 0 }
     var text: String { body.text }
     var isClean: Bool { ending == .clean }
+    /// Whether it announces the end of its connection. Over HTTP/2 its stream ends, and may do so a moment later.
+    var announcesEnd: Bool { Transport.current.isFramedToClients || self["connection"] == "close" }
     /// Ended cleanly, with the whole of the expected pattern.
     func isWhole(_ length: Int) -> Bool { isClean && body.length == length && body.isIntact }
 

@@ -18,6 +18,15 @@ enum Endpoint: Sendable, Hashable {
         case .unix: 0
         }
     }
+
+    /// For clients that speak HTTP/1.1 there, whatever the others speak.
+    var withoutFraming: Endpoint {
+        switch self {
+        case .framed(let port): .tcp(port)
+        case .framedTLS(let port): .tls(port)
+        default: self
+        }
+    }
 }
 
 /// Non-blocking stream sockets; every call says in a value what happened. Connections to some endpoints, and
