@@ -26,6 +26,8 @@ import Foundation
 ///                                       nginx
 ///     Benchmark tls [--quick] [--write FILE] [--coalesced PATH]
 ///                                       TLS beside nginx and HAProxy: hits, handshakes, passes, idle connections
+///     Benchmark http2 [--quick] [--write FILE] [--coalesced PATH]
+///                                       hits over HTTP/2 beside nginx and HAProxy, by h2load; idle connections
 ///     Benchmark simulate [--quick | --write FILE]
 ///                                       hit ratios of the eviction code against other policies
 @main
@@ -67,6 +69,7 @@ struct Main {
             say(Machine.stamp + table)
         case "shared": try table(words, "shared tier") { try SharedTier.table($0) }
         case "tls": try table(words, "TLS") { try SecureTable.table($0) }
+        case "http2": try table(words, "HTTP/2") { try HTTP2Table.table($0) }
         case "simulate":
             if words.first == "--write", words.count == 2 { try Document.check(words[1]) }
             let report = Simulation.report(isQuick: words.contains("--quick"))
@@ -80,7 +83,7 @@ struct Main {
 
     private static func usage() -> Never {
         say(
-            "usage: Benchmark compare|micro|single-flight|simulate|shared|tls|purges|tags|origin|load|storm; see Sources/Benchmark/Main.swift"
+            "usage: Benchmark compare|micro|single-flight|simulate|shared|tls|http2|purges|tags|origin|load|storm; see Sources/Benchmark/Main.swift"
         )
         exit(64)
     }

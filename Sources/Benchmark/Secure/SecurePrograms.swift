@@ -11,8 +11,9 @@ final class SecureProgram {
     }
 
     let kind: Kind
-    /// The port in the clear, and the one with TLS.
+    /// The ports for HTTP/1.1 in the clear, HTTP/2 in the clear, and both over TLS.
     let plain: Int
+    let framed: Int
     let secure: Int
     let tree: ProcessTree
     private let child: Child
@@ -22,16 +23,18 @@ final class SecureProgram {
     /// - Parameter originIsSecure: whether the origin at `origin` speaks TLS.
     init(_ kind: Kind, origin: Int, originIsSecure: Bool = false, certificate: String, plan: Plan) throws {
         self.kind = kind
-        let number = Self.started.add(2, ordering: .relaxed).newValue
+        let number = Self.started.add(3, ordering: .relaxed).newValue
         plain = 20_000 + (Int(getpid()) * 37 + number) % 10_000
         secure = plain + 1
+        // A port in the clear where nginx speaks HTTP/2 has nothing else.
+        framed = kind == .nginx ? plain + 2 : plain
         let folder = "\(plan.folder)/secure-\(number)"
         try FileManager.default.createDirectory(atPath: folder, withIntermediateDirectories: true)
         let (name, text): (String, String) =
             switch kind {
             case .coalesced:
                 ("settings.yaml", Self.coalesced(plain, secure, origin, originIsSecure, certificate, folder))
-            case .nginx: ("nginx.conf", Self.nginx(plain, secure, origin, originIsSecure, certificate, folder))
+            case .nginx: ("nginx.conf", Self.nginx(plain, framed, secure, origin, originIsSecure, certificate, folder))
             case .haproxy: ("haproxy.cfg", Self.haproxy(plain, secure, origin, originIsSecure, certificate))
             }
         try text.write(toFile: "\(folder)/\(name)", atomically: false, encoding: .utf8)
@@ -59,6 +62,36 @@ final class SecureProgram {
 
     func stop() { child.stop() }
 
+    /// Makes the certificate of all programs.
+    /// - Returns: the path, without `.pem`, `.key`, or `.both` for both in one file.
+    static func certificate(_ plan: Plan) throws -> String {
+        guard Shell.has("openssl") else { throw Problem("openssl is not installed: apt install openssl") }
+        let path = "\(plan.folder)/site"
+        let words = [
+            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
+            "-keyout", "\(path).key", "-out", "\(path).pem", "-days", "2", "-subj", "/CN=bench.test",
+        ]
+        _ = Shell.output(words)
+        guard let key = try? String(contentsOfFile: "\(path).key", encoding: .utf8),
+            let text = try? String(contentsOfFile: "\(path).pem", encoding: .utf8)
+        else { throw Problem("openssl makes no certificate") }
+        try (text + key).write(toFile: "\(path).both", atomically: false, encoding: .utf8)
+        return path
+    }
+
+    /// The figures of each program, whose turns alternate.
+    static func figures<Figure>(
+        _ programs: [SecureProgram], turns: Int, _ measure: (SecureProgram) throws -> Figure
+    ) rethrows -> [SecureProgram.Kind: [Figure]] {
+        var figures: [SecureProgram.Kind: [Figure]] = [:]
+        for turn in 0..<turns {
+            for program in turn % 2 == 0 ? programs : programs.reversed() {
+                figures[program.kind, default: []].append(try measure(program))
+            }
+        }
+        return figures
+    }
+
     private static func coalesced(
         _ plain: Int, _ secure: Int, _ origin: Int, _ originIsSecure: Bool, _ certificate: String, _ folder: String
     ) -> String {
@@ -76,7 +109,8 @@ final class SecureProgram {
     }
 
     private static func nginx(
-        _ plain: Int, _ secure: Int, _ origin: Int, _ originIsSecure: Bool, _ certificate: String, _ folder: String
+        _ plain: Int, _ framed: Int, _ secure: Int, _ origin: Int, _ originIsSecure: Bool, _ certificate: String,
+        _ folder: String
     ) -> String {
         """
         daemon off;
@@ -97,7 +131,8 @@ final class SecureProgram {
           upstream origin { server 127.0.0.1:\(origin); keepalive 256; keepalive_requests 1000000000; }
           server {
             listen 127.0.0.1:\(plain) backlog=4096;
-            listen 127.0.0.1:\(secure) ssl backlog=4096;
+            listen 127.0.0.1:\(framed) http2 backlog=4096;
+            listen 127.0.0.1:\(secure) ssl http2 backlog=4096;
             proxy_http_version 1.1;
             proxy_set_header Connection "";
             proxy_cache memory;
@@ -129,7 +164,7 @@ final class SecureProgram {
           max-age 3600
         frontend clients
           bind 127.0.0.1:\(plain) backlog 4096
-          bind 127.0.0.1:\(secure) backlog 4096 ssl crt \(certificate).both
+          bind 127.0.0.1:\(secure) backlog 4096 ssl crt \(certificate).both alpn h2,http/1.1
           default_backend origin
         backend origin
           http-request cache-use memory

@@ -14,7 +14,6 @@ struct SecureTable {
     private static let clients = 16
 
     static func table(_ plan: Plan) throws -> String {
-        guard Shell.has("openssl") else { throw Problem("openssl is not installed: apt install openssl") }
         var bench = try SecureTable(plan)
         let before = Machine.Use()
         try bench.measure()
@@ -33,17 +32,8 @@ struct SecureTable {
         System.raiseDescriptorLimit()
         System.pin(toCore: 1)
         origin = try Origin(port: 19_000 + Int(getpid()) % 1000)
-        certificate = "\(plan.folder)/site"
+        certificate = try SecureProgram.certificate(plan)
         context = try SecureCaller.Context()
-        let words = [
-            "openssl", "req", "-x509", "-newkey", "ec", "-pkeyopt", "ec_paramgen_curve:prime256v1", "-nodes",
-            "-keyout", "\(certificate).key", "-out", "\(certificate).pem", "-days", "2", "-subj", "/CN=bench.test",
-        ]
-        _ = Shell.output(words)
-        guard let key = try? String(contentsOfFile: "\(certificate).key", encoding: .utf8),
-            let text = try? String(contentsOfFile: "\(certificate).pem", encoding: .utf8)
-        else { throw Problem("openssl makes no certificate") }
-        try (text + key).write(toFile: "\(certificate).both", atomically: false, encoding: .utf8)
     }
 
     /// Adds a line, with the figure of each program that is installed.
@@ -64,10 +54,10 @@ struct SecureTable {
         defer { for program in programs { program.stop() } }
         for (bytes, name, count) in [(1024, "1 KiB", 4000), (100 << 10, "100 KiB", 400), (1 << 20, "1 MiB", 60)] {
             let rounds = (plan.isQuick ? count / 4 : count) / Self.clients + 1
-            let plain = try figures(programs) { program in
+            let plain = try SecureProgram.figures(programs, turns: turns) { program in
                 try hits(program, program.plain, nil, bytes, rounds)
             }
-            let secure = try figures(programs) { program in
+            let secure = try SecureProgram.figures(programs, turns: turns) { program in
                 try hits(program, program.secure, context, bytes, rounds)
             }
             add("hit of \(name) in the clear", plain)
@@ -79,11 +69,13 @@ struct SecureTable {
         let count = plan.isQuick ? 200 : 1000
         add(
             "full handshake, with a request of 1 KiB",
-            try figures(programs) { try handshakes($0, count, resumed: false) })
+            try SecureProgram.figures(programs, turns: turns) { try handshakes($0, count, resumed: false) })
         add(
             "resumed handshake, with a request of 1 KiB",
-            try figures(programs) { try handshakes($0, count, resumed: true) })
-        add("KB of an idle connection", try figures(programs, turns: 1) { try idle($0, plan.isQuick ? 500 : 2000) })
+            try SecureProgram.figures(programs, turns: turns) { try handshakes($0, count, resumed: true) })
+        add(
+            "KB of an idle connection",
+            try SecureProgram.figures(programs, turns: 1) { try idle($0, plan.isQuick ? 500 : 2000) })
         // nginx as the origin: its own time is not counted.
         let secureOrigin = try SecureProgram(
             .nginx, origin: origin.port, certificate: certificate, plan: plan)
@@ -95,22 +87,9 @@ struct SecureTable {
         defer { for program in passing { program.stop() } }
         add(
             "pass of 1 KiB in the clear to a TLS origin",
-            try figures(passing) { program in
+            try SecureProgram.figures(passing, turns: turns) { program in
                 try requests(program, program.plain, nil, "/p/1024/x", 1024, (plan.isQuick ? 400 : 2000) / Self.clients)
             })
-    }
-
-    /// The figures of each program, whose turns alternate.
-    private func figures(
-        _ programs: [SecureProgram], turns: Int? = nil, _ measure: (SecureProgram) throws -> Double
-    ) rethrows -> [SecureProgram.Kind: [Double]] {
-        var figures: [SecureProgram.Kind: [Double]] = [:]
-        for turn in 0..<(turns ?? self.turns) {
-            for program in turn % 2 == 0 ? programs : programs.reversed() {
-                figures[program.kind, default: []].append(try measure(program))
-            }
-        }
-        return figures
     }
 
     /// Processor time of a hit in µs.
