@@ -86,4 +86,25 @@ struct TortureTests {
             #expect(origin.count("/x") == 1)
         }
     }
+
+    @Test func `a thousand connections of ten streams follow one fetch of two seconds, and each has all of it`() throws {
+        try scenario(.workers(2)) { origin, proxy in
+            let length = 4000
+            let gate = Gate()
+            origin.on("/cold") { _ in
+                [
+                    .gate(gate), .head(200, "Cache-Control: max-age=60", "Content-Length: \(length)"),
+                    .pattern(length, over: .seconds(2), in: 20),
+                ]
+            }
+            let peers = try (0..<1000).map { _ in try FramePeer(with: proxy) }
+            let streams = try peers.map { peer in try (0..<10).map { _ in try peer.get("/cold") } }
+            try proxy.joined(10_000, within: .seconds(60))
+            gate.open()
+            for (peer, streams) in zip(peers, streams) {
+                for stream in streams { #expect(try peer.finished(stream).isWhole(length), "\(peer.soFar)") }
+            }
+            #expect(origin.count("/cold") == 1)
+        }
+    }
 }

@@ -162,6 +162,7 @@ enum Metric: String {
     case resumes = "coalesced_upstream_resumes_total"
     case connectFailures = #"coalesced_upstream_failures_total{kind="connect"}"#
     case openClients = "coalesced_client_connections"
+    case openedClients = "coalesced_client_connections_opened_total"
     case clientLimit = "coalesced_client_connections_limit"
     case lastReloadSucceeded = "coalesced_config_last_reload_successful"
     case residentBytes = "coalesced_process_resident_memory_bytes"
