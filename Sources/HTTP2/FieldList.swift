@@ -14,8 +14,8 @@ import Glibc
     private var used = 0
     @exclusivity(unchecked) private var pairs = UnsafeMutablePointer<nghttp2_nv>.allocate(capacity: 64)
     private var pairRoom = 64
-    /// The number of fields.
-    public private(set) var count = 0
+    /// Not public: the compiler then knows all accesses, and checks none of them.
+    private var pairCount = 0
 
     public init() {}
 
@@ -24,9 +24,11 @@ import Glibc
         unsafe pairs.deallocate()
     }
 
-    public var isEmpty: Bool { count == 0 }
+    /// The number of fields.
+    public var count: Int { pairCount }
+    public var isEmpty: Bool { pairCount == 0 }
 
-    public func removeAll() { (used, count) = (0, 0) }
+    public func removeAll() { (used, pairCount) = (0, 0) }
 
     /// Adds a field; its name is written in lower case (RFC 9113 §8.2.1).
     public func append(_ name: Span<UInt8>, _ value: Span<UInt8>) {
@@ -112,13 +114,13 @@ import Glibc
     /// The pairs are valid only during the call; nghttp2 copies them, and reads through their pointers only.
     func withPairs<Result>(_ body: (UnsafeBufferPointer<nghttp2_nv>) -> Result) -> Result {
         var start = unsafe text
-        for index in 0..<count {
+        for index in 0..<pairCount {
             unsafe pairs[index].name = unsafe start
             unsafe start += unsafe pairs[index].namelen
             unsafe pairs[index].value = unsafe start
             unsafe start += unsafe pairs[index].valuelen
         }
-        return unsafe body(UnsafeBufferPointer(start: pairs, count: count))
+        return unsafe body(UnsafeBufferPointer(start: pairs, count: pairCount))
     }
 
     // MARK: Bytes
@@ -159,24 +161,46 @@ import Glibc
 
     /// Room is reserved.
     private func copy(lowercasing bytes: UnsafeBufferPointer<UInt8>) {
-        let place = unsafe text + used
-        for index in 0..<bytes.count {
-            let byte = unsafe bytes[index]
-            unsafe place[index] = byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte
+        guard let start = bytes.baseAddress else { return }
+        let (source, place) = unsafe (UnsafeRawPointer(start), UnsafeMutableRawPointer(text + used))
+        let count = bytes.count
+        if count >= 8 {
+            // The last eight may overlap those before.
+            for index in stride(from: 0, to: count, by: 8) {
+                let index = min(index, count - 8)
+                let word = unsafe source.loadUnaligned(fromByteOffset: index, as: UInt64.self)
+                unsafe place.storeBytes(of: Self.lowercased(word), toByteOffset: index, as: UInt64.self)
+            }
+        } else {
+            for index in 0..<count {
+                let byte = unsafe source.load(fromByteOffset: index, as: UInt8.self)
+                let lower = byte &- UInt8(ascii: "A") < 26 ? byte | 0x20 : byte
+                unsafe place.storeBytes(of: lower, toByteOffset: index, as: UInt8.self)
+            }
         }
         used += bytes.count
     }
 
+    /// Eight bytes, of which the letters A to Z become a to z.
+    private static func lowercased(_ word: UInt64) -> UInt64 {
+        let each: UInt64 = 0x0101_0101_0101_0101
+        // Without its highest bit, no byte carries into the next.
+        let low = word & (each &* 0x7F)
+        // The highest bit of a byte says whether it is at least A, or beyond Z.
+        let isLetter = (low &+ each &* (0x80 - 0x41)) & ~(low &+ each &* (0x7F - 0x5A)) & ~word & (each &* 0x80)
+        return word | isLetter >> 2
+    }
+
     private func addPair(_ name: Int, _ value: Int) {
-        if count == pairRoom {
+        if pairCount == pairRoom {
             pairRoom *= 2
             let grown = UnsafeMutablePointer<nghttp2_nv>.allocate(capacity: pairRoom)
-            unsafe grown.update(from: pairs, count: count)
+            unsafe grown.update(from: pairs, count: pairCount)
             unsafe pairs.deallocate()
             unsafe pairs = grown
         }
-        unsafe pairs[count] = nghttp2_nv(
+        unsafe pairs[pairCount] = nghttp2_nv(
             name: nil, value: nil, namelen: name, valuelen: value, flags: UInt8(NGHTTP2_NV_FLAG_NONE.rawValue))
-        count += 1
+        pairCount += 1
     }
 }

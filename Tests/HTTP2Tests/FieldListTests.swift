@@ -37,4 +37,22 @@ import Testing
         let count = list.append(lines: ByteSlice("A: 1\r\nB: 2\r\n").span)
         #expect(fields(list) == ["a=1", "b=2"] && count == 12)
     }
+
+    @Test func `of all bytes, at any place of a name, only letters change`() {
+        for length in [1, 7, 8, 9, 16, 19] {
+            for place in 0..<length {
+                var name = [UInt8](repeating: UInt8(ascii: "M"), count: length)
+                var lower = [UInt8](repeating: UInt8(ascii: "m"), count: length)
+                for byte in UInt8.min...UInt8.max {
+                    name[place] = byte
+                    lower[place] = (0x41...0x5A).contains(byte) ? byte + 0x20 : byte
+                    let list = FieldList()
+                    list.append(name.span, lower.span)
+                    var found: [UInt8] = []
+                    list.forEach { name, _ in for index in 0..<name.count { found.append(name[index]) } }
+                    #expect(found == lower, "\(byte) at \(place) of \(length)")
+                }
+            }
+        }
+    }
 }
