@@ -6,7 +6,7 @@ import CNGHTTP2
     nonisolated(unsafe) static let shared: OpaquePointer? = unsafe made()
     nonisolated(unsafe) static let options: OpaquePointer? = unsafe madeOptions()
 
-    /// Has the session do `body`. Whoever called nghttp2 holds the session, so no reference is counted.
+    /// Has the session do `body`. The caller of nghttp2 holds the session, so no reference is counted.
     @inline(__always)
     private static func tell(_ own: UnsafeMutableRawPointer?, _ body: (ServerSession) -> Int32) -> Int32 {
         guard let own = unsafe own else { return failure }

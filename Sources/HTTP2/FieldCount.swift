@@ -10,7 +10,7 @@ package struct FieldCount: Sendable {
         (self.mostLines, self.mostBytes) = (mostLines, mostBytes)
     }
 
-    /// What RFC 9113 §6.5.2 adds to each line.
+    /// The bytes that RFC 9113 §6.5.2 adds to each line.
     private static let ofLine = 32
 
     /// Counts one line.

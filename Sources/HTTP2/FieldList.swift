@@ -165,7 +165,7 @@ import Glibc
         let (source, place) = unsafe (UnsafeRawPointer(start), UnsafeMutableRawPointer(text + used))
         let count = bytes.count
         if count >= 8 {
-            // The last eight may overlap those before.
+            // The last word may overlap the word before it.
             for index in stride(from: 0, to: count, by: 8) {
                 let index = min(index, count - 8)
                 let word = unsafe source.loadUnaligned(fromByteOffset: index, as: UInt64.self)

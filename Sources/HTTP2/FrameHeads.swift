@@ -11,7 +11,7 @@ struct FrameHeads: Sendable {
     /// The bytes of a head.
     static let size = 9
 
-    /// Bytes until the next head: first those of the client's preface (§3.4), then of payloads.
+    /// Bytes until the next head: the preface of the client (§3.4) at first, then a payload.
     private var left = 24
     private var bytes: [9 of UInt8] = [9 of UInt8](repeating: 0)
     private var count = 0

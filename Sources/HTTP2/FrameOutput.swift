@@ -8,7 +8,7 @@ public final class FrameOutput {
     /// Up to this size, in bytes, a piece is copied: another vector costs the kernel more.
     private static let copied = 2048
 
-    /// The first bytes, in their order; those of `last` follow.
+    /// The first bytes, in their order; the bytes of `last` follow.
     public private(set) var pieces: [ByteSlice] = []
     /// The last bytes.
     public let last = ByteBuffer(capacity: 4096)

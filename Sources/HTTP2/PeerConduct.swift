@@ -16,7 +16,7 @@ public enum PeerEvent: Int, Sendable, CaseIterable {
     /// A DATA frame without content that does not end its stream, or a WINDOW_UPDATE that no content has preceded.
     case empty
 
-    /// - Parameter code: of an RST_STREAM of this side (RFC 9113 §7). Those for a failure of this side, or of an origin, are
+    /// - Parameter code: of an RST_STREAM of this side (RFC 9113 §7). Codes for a failure of this side, or of an origin, are
     ///   no event of the peer.
     init?(ofResetWith code: UInt32) {
         switch code {

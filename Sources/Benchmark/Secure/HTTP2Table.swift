@@ -16,7 +16,7 @@ struct HTTP2Table {
         ]
     }
 
-    /// What one run of h2load shows of a program.
+    /// The figures of one run of h2load against a program.
     private struct Run {
         /// Processor time of the program a request, in µs.
         var cpu: Double
