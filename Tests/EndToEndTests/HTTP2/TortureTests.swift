@@ -87,7 +87,8 @@ struct TortureTests {
         }
     }
 
-    @Test func `a thousand connections of ten streams follow one fetch of two seconds, and each has all of it`() throws {
+    @Test func `a thousand connections of ten streams follow one fetch of two seconds, and each has all of it`() throws
+    {
         try scenario(.workers(2)) { origin, proxy in
             let length = 4000
             let gate = Gate()
