@@ -42,10 +42,12 @@ import Testing
 
     /// They ask for more than there is memory, each for a response of its own that may be stored.
     @Test func `stuck readers of stored responses neither empty the store nor stop new fetches`() throws {
-        // One shard, so that it is the queues that choose what is evicted. So much memory that the windows of ten responses
-        // fit into their reserve: over HTTP/2 the kernel takes next to nothing of what is not read.
-        try scenario(.memory(mebibytes: 64), .other(section: "storage", key: "shards", value: "1")) { origin, proxy in
-            let size = 12 << 20
+        // Over HTTP/2 the kernel takes next to nothing of what is not read: so much memory that the windows of ten
+        // responses fit into their reserve.
+        let (memory, size) = Transport.current.isFramedToClients ? (64, 12 << 20) : (16, 2 << 20)
+        // One shard, so that it is the queues that choose what is evicted.
+        try scenario(.memory(mebibytes: memory), .other(section: "storage", key: "shards", value: "1")) {
+            origin, proxy in
             let large = (0..<10).map { "/large/\($0)" }
             origin.on("/page") { _ in [.answer(200, "Cache-Control: max-age=60", body: "page")] }
             for target in large {
@@ -63,7 +65,7 @@ import Testing
             let stuck = large.map { proxy.crowd(1, get: $0, pace: .stuck) }
             try eventually("all are asked for, and hold as much as there is room for") {
                 let asked = large.allSatisfy { (origin.requests($0).first?.sent ?? 0) > 0 }
-                return try asked && proxy.metric(.storedBytes) + proxy.metric(.inFlightBytes) > 56 << 20
+                return try asked && proxy.metric(.storedBytes) + proxy.metric(.inFlightBytes) > (memory / 8 * 7) << 20
             }
             for number in 0..<40 {
                 let (new, kept) = (try proxy.get("/new/\(number)"), try proxy.get("/kept/\(number)"))
