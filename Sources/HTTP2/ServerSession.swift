@@ -28,6 +28,9 @@ import CNGHTTP2
         public init() {}
     }
 
+    /// So many requests at most are taken between two questions of `takesMore`.
+    private static let mostAtOnce = 8
+
     private let session: OpaquePointer
     private let memory: SessionMemory
     private let limits: Limits
@@ -98,27 +101,36 @@ import CNGHTTP2
     open func connectionFailed(_ code: UInt32, byPeer: Bool) {}
     /// The peer has answered `ping`.
     open func pingWasAnswered() {}
+    /// Whether `receive` goes on to further requests. Asked once in `mostAtOnce` of them.
+    open var takesMore: Bool { true }
 
     // MARK: In and out
 
     /// Takes bytes of the peer. Calls the streams, and `makeStream`.
-    /// - Returns: false if the connection is over: what is left to be sent says why.
-    public func receive(_ bytes: Span<UInt8>, at now: Int64) -> Bool {
+    /// - Returns: how many it has taken; fewer than all if the rest is to wait (`takesMore`). `nil` if the connection is
+    ///   over: what is left to be sent says why.
+    public func receive(_ bytes: Span<UInt8>, at now: Int64) -> Int? {
         self.now = now
         var heads = heads
         defer { self.heads = heads }
         // What nghttp2 has not got yet.
-        var (given, index) = (0, 0)
+        var (given, index, requests) = (0, 0, 0)
         while let head = heads.next(in: bytes, from: &index) {
-            if head.concernsOpenStream(after: lastStream) {
-                guard give(bytes.extracting(given..<index)) else { return false }
+            let isRequest = head.type == UInt8(NGHTTP2_HEADERS.rawValue) && head.stream > lastStream
+            if isRequest { requests += 1 }
+            if head.concernsOpenStream(after: lastStream) || requests == Self.mostAtOnce {
+                guard give(bytes.extracting(given..<index)) else { return nil }
                 given = index
             }
             judge(head)
-            if isTerminated { return false }
+            if isTerminated { return nil }
+            if requests == Self.mostAtOnce {
+                guard takesMore else { return given }
+                requests = 0
+            }
         }
-        guard give(bytes.extracting(given..<bytes.count)) else { return false }
-        return unsafe nghttp2_session_want_read(session) != 0
+        guard give(bytes.extracting(given..<bytes.count)) else { return nil }
+        return unsafe nghttp2_session_want_read(session) != 0 ? bytes.count : nil
     }
 
     private func give(_ bytes: Span<UInt8>) -> Bool {

@@ -110,6 +110,7 @@ import Testing
     final class Session: ServerSession {
         var streams: [Int32: Stream] = [:]
         var tooMany: [PeerEvent] = []
+        var mostHeads = Int.max
         let output = FrameOutput()
 
         override func makeStream(_ id: Int32) -> ServerStream? {
@@ -118,10 +119,11 @@ import Testing
             return made
         }
         override func tooOften(_ event: PeerEvent) { tooMany.append(event) }
+        override var takesMore: Bool { streams.values.count { !$0.head.isEmpty } < mostHeads }
 
         func take(_ frames: [Frame], at now: Int64 = 0, withPreface: Bool = false) -> Bool {
             let preface = withPreface ? Array("PRI * HTTP/2.0\r\n\r\nSM\r\n\r\n".utf8) + Frame(type: 4).bytes : []
-            return receive((preface + frames.flatMap(\.bytes)).span, at: now)
+            return receive((preface + frames.flatMap(\.bytes)).span, at: now) != nil
         }
 
         /// The frames that are to be sent.
@@ -230,6 +232,32 @@ import Testing
             }
         }
         #expect(session.tooMany.isEmpty)
+    }
+
+    @Test(arguments: [9, 10, 1 << 20])
+    func `requests that are to wait are taken later, each once`(_ piece: Int) throws {
+        let session = try session()
+        // A PING, which is no request, and a reset among them.
+        let frames = (0..<20).flatMap { number -> [Frame] in
+            let stream = UInt32(1 + 2 * number)
+            return [.get(stream, "/\(number)"), Frame(type: 6, payload: [0, 0, 0, 0, 0, 0, 0, UInt8(number)])]
+        }
+        var rest = ArraySlice((frames + [Frame(type: 3, stream: 39, payload: [0, 0, 0, 8])]).flatMap(\.bytes))
+        var heads: [Int] = []
+        while !rest.isEmpty {
+            let before = session.streams.values.count { !$0.head.isEmpty }
+            session.mostHeads = before + 4
+            let next = Array(rest.prefix(piece))
+            let taken = session.receive(next.span, at: 0)
+            rest = rest.dropFirst(try #require(taken))
+            heads.append(session.streams.values.count { !$0.head.isEmpty } - before)
+        }
+        #expect(heads.allSatisfy { $0 <= 8 } && heads.reduce(0, +) == 20, "\(heads)")
+        for number in 0..<20 {
+            #expect(session.streams[Int32(1 + 2 * number)]?.head.hasPrefix("GET /\(number) ") == true)
+        }
+        #expect(session.streams[39]?.code == 8)
+        #expect(session.frames().filter { $0.type == 6 }.map(\.payload.last) == (0..<20).map { UInt8($0) })
     }
 
     @Test func `an abandoned session calls no stream any more`() throws {

@@ -10,7 +10,8 @@ import Upstream
 ///
 /// The phase is `serving` while a stream is open, otherwise `reading`. Frames are written at the end of the iteration in
 /// which they became ready: those of all streams in one write. While the kernel has not taken them, no more are made,
-/// and nothing is read: a client that sends but does not read is held back by TCP.
+/// and nothing is read: a client that sends but does not read is held back by TCP. Of the requests that one read has
+/// brought, those that need a fetch begin a few at a time; the loop serves its other connections in between.
 ///
 /// ```
 /// reading ─a request→ serving ─its last stream is closed→ reading
@@ -23,7 +24,7 @@ import Upstream
 /// ```
 /// open ─beginGoAway: GOAWAY without a last stream, PING→ announced ─the PING's answer, or time→ last GOAWAY ─→ over
 /// ```
-final class HTTP2Connection: ClientTransport {
+final class HTTP2Connection: ClientTransport, TurnTaker {
     private enum Ending { case open, announced, last }
 
     /// The session of one connection.
@@ -35,6 +36,7 @@ final class HTTP2Connection: ClientTransport {
         override func streamWasReset(_ code: UInt32, byPeer: Bool) { connection?.streamWasReset(code, byPeer) }
         override func connectionFailed(_ code: UInt32, byPeer: Bool) { connection?.failed(code, byPeer) }
         override func pingWasAnswered() { connection?.pingWasAnswered() }
+        override var takesMore: Bool { connection.map { $0.begunTransactions < Turns.turn } ?? true }
     }
 
     /// The first bytes of a client (RFC 9113 §3.4).
@@ -53,6 +55,10 @@ final class HTTP2Connection: ClientTransport {
     /// Whether a PING asks the client for a sign of life.
     private var hasPinged = false
     private var isQueueBounded = false
+    /// The transactions that the current call of the session has begun.
+    var begunTransactions = 0
+    /// Whether the rest of the bytes that were read waits for a turn; no others are read meanwhile.
+    private var awaitsTurn = false
     /// What the client has done too often.
     private var excess: PeerEvent?
     private var ownConnections: BoundConnections?
@@ -84,21 +90,30 @@ final class HTTP2Connection: ClientTransport {
 
     override func batchIsReady(isShared: Bool) { takeBytes() }
 
+    func turnCame() {
+        awaitsTurn = false
+        takeBytes()
+    }
+
     private func takeBytes() {
         guard phase == .reading || phase == .serving, let session, let input else { return }
         isTaking = true
         requestBegan = loop.now
         hasPinged = false
+        begunTransactions = 0
         let buffer = input.buffer
-        if !session.receive(buffer.span, at: loop.now) {
-            isBroken = true
-            stopReading()
-        }
-        buffer.removeAll()
+        let taken = session.receive(buffer.span, at: loop.now)
+        if let taken { buffer.consume(taken) } else { buffer.removeAll() }
         isTaking = false
-        giveBackContext()
+        if buffer.isEmpty || phase == .closed { giveBackContext() }
         guard phase != .closed else { return }
         watch()
+        isBroken = taken == nil
+        if isBroken || !isEmpty { stopReading() }
+        if !isEmpty, !awaitsTurn {
+            awaitsTurn = true
+            context.turns.putAlone(self)
+        }
         flushSoon()
     }
 
@@ -177,7 +192,7 @@ final class HTTP2Connection: ClientTransport {
             abandonStreams()
             return linger()
         }
-        startReading()
+        if !awaitsTurn { startReading() }
         settleDeadline(session)
     }
 

@@ -79,6 +79,7 @@ final class HTTP2Exchange: HTTP2Response, TransactionClient, LaterClient {
             if hasContent { content = IncomingContent(head) }
             let made = Transaction(request, arrival, client: self, in: context, latestGroup: clients.latestGroup)
             transaction = made
+            connection.begunTransactions += 1
             made.begin()
             settleContent()
         } catch {

@@ -80,7 +80,7 @@ import Testing
             let waiting = try (1...2).map { _ in try proxy.connect() }
             for connection in waiting { try connection.send("PROXY ") }
             try eventually("another is refused") {
-                try proxy.connect().answer(within: .milliseconds(500)).status == 503
+                try proxy.connect().answer(within: aStall).status == 503
             }
             #expect(proxy.diagnostics.contains("limit of 2 client connections reached"))
         }

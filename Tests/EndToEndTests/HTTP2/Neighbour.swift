@@ -5,6 +5,8 @@ import Synchronization
 final class Neighbour: Sendable {
     private struct State {
         var waits: [Duration] = []
+        /// What the program did meanwhile, in processor time.
+        var work: [Duration] = []
         var failure: String?
         var mostMemory = 0
         var isToEnd = false
@@ -30,16 +32,17 @@ final class Neighbour: Sendable {
         do {
             let client = try proxy.connect()
             while state.withLock({ !$0.isToEnd }) {
-                let begun = Instant.now
+                let (begun, workBefore) = (Instant.now, proxy.processorTime)
                 try client.send(proxy.request("GET", target))
                 let answer = try client.answer()
                 guard answer.status == 200, answer.isClean, answer.text == body else {
                     return "\(answer.status) \(answer.ending) \(answer.text.prefix(80))"
                 }
-                let took = Instant.now - begun
+                let (took, work) = (Instant.now - begun, proxy.processorTime - workBefore)
                 let memory = proxy.residentBytes
                 state.withLock { state in
                     state.waits.append(took)
+                    state.work.append(work)
                     state.mostMemory = max(state.mostMemory, memory)
                 }
                 // Its own pace: it is to measure the program, not to load it.
@@ -54,15 +57,27 @@ final class Neighbour: Sendable {
     var mostMemory: Int { state.withLock { $0.mostMemory } }
     var served: Int { state.withLock { $0.waits.count } }
 
+    struct Account {
+        var served = 0
+        /// The wait that 1 % exceeded.
+        var wait = Duration.zero
+        /// The processor time that the program took during a wait, which 1 % exceeded.
+        var work = Duration.zero
+        var failure: String?
+    }
+
     /// Ends it.
-    /// - Returns: the wait that 1 % exceeded, and what was wrong.
-    func stop() throws -> (slowest: Duration, served: Int, failure: String?) {
+    func stop() throws -> Account {
         state.withLock { $0.isToEnd = true }
         try eventually("the neighbour ends", within: .seconds(30)) { state.withLock { $0.hasEnded } }
         return state.withLock { state in
-            let sorted = state.waits.sorted()
-            let slowest = sorted.isEmpty ? .zero : sorted[min(sorted.count - 1, sorted.count * 99 / 100)]
-            return (slowest, sorted.count, state.failure)
+            Account(
+                served: state.waits.count, wait: Self.slowest(state.waits), work: Self.slowest(state.work),
+                failure: state.failure)
         }
+    }
+
+    private static func slowest(_ times: [Duration]) -> Duration {
+        times.isEmpty ? .zero : times.sorted()[min(times.count - 1, times.count * 99 / 100)]
     }
 }

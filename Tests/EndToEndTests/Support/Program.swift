@@ -234,6 +234,15 @@ final class Program: Peer, Sendable {
     /// Resident memory in bytes.
     var residentBytes: Int { status("VmRSS:") * 1024 }
 
+    /// The processor time that all its threads have taken. Unlike a wait measured by the clock it does not grow when other
+    /// programs keep the machine busy.
+    var processorTime: Duration {
+        var clock = clockid_t()
+        var time = timespec()
+        guard unsafe clock_getcpuclockid(child, &clock) == 0, unsafe clock_gettime(clock, &time) == 0 else { return .zero }
+        return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
+    }
+
     /// Descriptors for which the kernel's table has room.
     var descriptorTableSize: Int { status("FDSize:") }
 

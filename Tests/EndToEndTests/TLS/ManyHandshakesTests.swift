@@ -17,16 +17,20 @@ import Testing
                 idle.append(client)
             }
             let open = try site.connect()
-            var times: [Duration] = []
+            var (waits, work) = ([Duration](), [Duration]())
             for _ in 0..<500 {
-                let begun = ContinuousClock.now
+                let (begun, before) = (ContinuousClock.now, site.proxy.processorTime)
                 try open.send(site.proxy.request("GET", "/x"))
                 #expect(try open.answer().text == "hello")
-                times.append(ContinuousClock.now - begun)
+                waits.append(ContinuousClock.now - begun)
+                work.append(site.proxy.processorTime - before)
             }
-            times.sort()
-            note("p99 of hits beside 5,000 half-open handshakes", "\(times[494])")
-            #expect(times[494] < .milliseconds(10) * Self.patience)
+            waits.sort()
+            work.sort()
+            note(
+                "p99 of hits beside 5,000 half-open handshakes, and of the program's work meanwhile",
+                "\(waits[494]), \(work[494])")
+            #expect(work[494] < .milliseconds(10) && waits[494] < aStall)
             let grown = site.proxy.residentBytes - before
             note("memory for 5,000 half-open handshakes", "\(grown >> 10) KiB")
             #expect(grown < 192 << 20)
@@ -36,9 +40,6 @@ import Testing
             try eventually("they have gone") { try site.proxy.metric(.openClients) <= 1 }
         }
     }
-
-    /// A hit comes late on a machine that does something else at the same time.
-    private static let patience = 5
 
     private static let rounds = System.environment("COALESCED_TEST_ROUNDS").flatMap { Int($0) } ?? 1
 
