@@ -338,7 +338,9 @@ extension ServerSession {
     }
 
     func header(_ id: Int32, _ name: Span<UInt8>, _ value: Span<UInt8>) -> Int32 {
-        guard let section else { return 0 }
+        // Taken for the call: it would be retained and released for each line.
+        guard let section = section.take() else { return 0 }
+        defer { self.section = section }
         // nghttp2 decodes each line of a section that is too large, so a section cannot go on for ever.
         guard fault == nil else {
             return section.countsOn(name: name.count, value: value.count) ? 0 : sectionNeverEnds()
@@ -363,7 +365,6 @@ extension ServerSession {
         case NGHTTP2_HEADERS.rawValue:
             sectionIsComplete(
                 id, isRequest: unsafe frame.pointee.headers.cat == NGHTTP2_HCAT_REQUEST, hasContent: !endsStream)
-            if endsStream { stream(id)?.contentEnded() }
         case NGHTTP2_DATA.rawValue:
             // One of padding alone.
             if !endsStream, !hasContent, head.length > 0 { admit(.empty) }
@@ -389,6 +390,7 @@ extension ServerSession {
     private func sectionIsComplete(_ id: Int32, isRequest: Bool, hasContent: Bool) {
         defer { giveBackSection() }
         guard let stream = stream(id), let section else { return }
+        defer { if !hasContent { stream.contentEnded() } }
         do throws(RequestText.Fault) {
             if let fault { throw fault }
             try section.finish(hasContent: hasContent)

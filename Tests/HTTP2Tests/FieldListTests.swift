@@ -32,6 +32,28 @@ import Testing
         #expect(fields(list) == [":status=100"] && first + second == heads.count)
     }
 
+    @Test func `fields stay as they are while the list grows`() {
+        let list = FieldList()
+        var expected: [String] = []
+        for number in 0..<1000 {
+            list.append(":status", decimal: UInt64(number))
+            let lines = ByteSlice("X-\(number): \(number)\r\nConnection: x\r\nUPGRADED: 1\r\n\r\n")
+            let taken = list.append(lines: lines.span)
+            #expect(taken == lines.count)
+            list.append(ByteSlice("Y").span, ByteSlice("").span)
+            expected += [":status=\(number)", "x-\(number)=\(number)", "upgraded=1", "y="]
+        }
+        #expect(fields(list) == expected && list.count == 4000)
+    }
+
+    @Test func `a last line without a colon or an end adds nothing`() {
+        for text in ["A: 1\r\nB", "A: 1\r\nB: 2"] {
+            let list = FieldList()
+            let taken = list.append(lines: ByteSlice(text).span)
+            #expect(fields(list) == ["a=1"] && taken == text.utf8.count)
+        }
+    }
+
     @Test func `lines end at an empty one, or with the bytes`() {
         let list = FieldList()
         let count = list.append(lines: ByteSlice("A: 1\r\nB: 2\r\n").span)
@@ -51,6 +73,16 @@ import Testing
                     var found: [UInt8] = []
                     list.forEach { name, _ in for index in 0..<name.count { found.append(name[index]) } }
                     #expect(found == lower, "\(byte) at \(place) of \(length)")
+                    // Bytes at which a name, or a line, ends.
+                    guard byte != UInt8(ascii: ":"), byte != UInt8(ascii: "\r") else { continue }
+                    list.removeAll()
+                    let line = name + Array(": M".utf8) + name + Array("\r\n".utf8)
+                    list.append(lines: line.span)
+                    list.forEach { found, value in
+                        #expect(ServerSessionTests.array(found) == lower, "\(byte) at \(place) of \(length), a line")
+                        #expect(ServerSessionTests.array(value).dropFirst() == name[...])
+                    }
+                    #expect(list.count == 1)
                 }
             }
         }

@@ -29,14 +29,22 @@ final class HTTP2Connection: ClientTransport, TurnTaker {
 
     /// The session of one connection.
     private final class Session: ServerSession {
-        weak var connection: HTTP2Connection?
+        /// Has the session, and alone calls it.
+        private unowned let connection: HTTP2Connection
 
-        override func makeStream(_ id: Int32) -> ServerStream? { connection?.makeExchange(id) }
-        override func tooOften(_ event: PeerEvent) { connection?.excess = event }
-        override func streamWasReset(_ code: UInt32, byPeer: Bool) { connection?.streamWasReset(code, byPeer) }
-        override func connectionFailed(_ code: UInt32, byPeer: Bool) { connection?.failed(code, byPeer) }
-        override func pingWasAnswered() { connection?.pingWasAnswered() }
-        override var takesMore: Bool { connection.map { $0.begunTransactions < Turns.turn } ?? true }
+        init?(of connection: HTTP2Connection) {
+            self.connection = connection
+            let clients = connection.clients
+            super.init(
+                clients.sessionLimits, isSecure: connection.isSecure, clients.sessionMemory, at: connection.loop.now)
+        }
+
+        override func makeStream(_ id: Int32) -> ServerStream? { connection.makeExchange(id) }
+        override func tooOften(_ event: PeerEvent) { connection.excess = event }
+        override func streamWasReset(_ code: UInt32, byPeer: Bool) { connection.streamWasReset(code, byPeer) }
+        override func connectionFailed(_ code: UInt32, byPeer: Bool) { connection.failed(code, byPeer) }
+        override func pingWasAnswered() { connection.pingWasAnswered() }
+        override var takesMore: Bool { connection.begunTransactions < Turns.turn }
     }
 
     /// The first bytes of a client (RFC 9113 §3.4).
@@ -76,10 +84,7 @@ final class HTTP2Connection: ClientTransport, TurnTaker {
         peer: SocketAddress, clients: ClientConnections
     ) {
         super.init(adopting: descriptor, through: stream, security, peer: peer, clients: clients)
-        let made = Session(
-            clients.sessionLimits, isSecure: security != nil, clients.sessionMemory, at: loop.now)
-        made?.connection = self
-        session = made
+        session = Session(of: self)
     }
 
     // MARK: In

@@ -22,6 +22,8 @@ class HTTP2Response: ServerStream, TurnTaker {
     final private(set) var delivery: Delivery?
     /// The body of a small hit, which the client's windows let pass at once; it is recorded as sent.
     private var hitBody: CompleteBodyReader?
+    /// Bytes of it that are not in frames yet: to examine the reader would copy it.
+    private var hitBytesLeft = 0
     final private(set) var deadline: StreamDeadline?
     final let began: Int64
     final private(set) var firstByteSent: Int64 = 0
@@ -47,14 +49,15 @@ class HTTP2Response: ServerStream, TurnTaker {
         let list = connection.clients.fieldList
         firstByteSent = connection.loop.now
         guard session.submit(list, for: id, hasContent: !hit.part.isEmpty) else { return }
-        let reader = CompleteBodyReader(hit.stored.pieces ?? ShortList(), part: hit.part)
         guard connection.promises(hit.part.count, to: id) else {
             answered = AnsweredRequest(
                 hit.status, .hit, hit.route.upstreamMetrics, head, HeadBlock(copying: fields), madeID: hit.madeID)
-            return deliver(Delivery(head: nil, .one(.complete(reader.reading(hit.stored))), framing: .sized))
+            let reader = CompleteBodyReader(hit.stored.pieces ?? ShortList(), part: hit.part, of: hit.stored.bodies)
+            return deliver(Delivery(head: nil, .one(.complete(reader)), framing: .sized))
         }
         if !hit.part.isEmpty {
-            hitBody = reader
+            hitBody = CompleteBodyReader(hit.stored.pieces ?? ShortList(), part: hit.part)
+            hitBytesLeft = hit.part.count
             connection.unfinishedHits += 1
         }
         isSent = true
@@ -99,7 +102,8 @@ class HTTP2Response: ServerStream, TurnTaker {
     // MARK: The body
 
     override final func content(most: Int) -> Content {
-        if let left = hitBody?.remaining { return Content(count: min(most, left), isLast: left <= most) }
+        let left = hitBytesLeft
+        if left > 0 { return Content(count: min(most, left), isLast: left <= most) }
         guard let delivery else { return Content(count: 0, isLast: true) }
         let (count, end) = delivery.frame(most: most, context.gatherList)
         var next = Content(count: count, isLast: false)
@@ -132,8 +136,10 @@ class HTTP2Response: ServerStream, TurnTaker {
         // Taken, not copied: its parts would be retained and released.
         if var reader = hitBody.take() {
             reader.forEach(first: count) { output.append($0) }
+            hitBytesLeft -= count
+            guard hitBytesLeft > 0 else { return connection.unfinishedHits -= 1 }
             reader.advance(by: count)
-            if reader.remaining > 0 { hitBody = reader } else { connection.unfinishedHits -= 1 }
+            hitBody = reader
             return
         }
         guard let delivery, count > 0 else { return }
@@ -143,7 +149,7 @@ class HTTP2Response: ServerStream, TurnTaker {
     }
 
     private func hitIsOver() {
-        hitBody = nil
+        (hitBody, hitBytesLeft) = (nil, 0)
         connection.unfinishedHits -= 1
     }
 
