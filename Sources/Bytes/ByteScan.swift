@@ -22,6 +22,18 @@ extension Span where Element == UInt8 {
         }
     }
 
+    /// The first index at or after `start` of a byte that no field name of HTTP/2 contains: a token without capital
+    /// letters (RFC 9113 §8.2.1).
+    @inlinable
+    public func firstIndexOutsideLowercaseToken(from start: Int) -> Int? {
+        firstIndex(from: start) { word in
+            // The bit that small letters and hyphens have, and capital letters do not, becomes the top bit.
+            ~word.lettersAndHyphens | ~word &<< 2
+        } whose: { byte in
+            !byte.isToken || (0x41...0x5a).contains(byte)
+        }
+    }
+
     /// Whether all bytes are letters, digits or hyphens, as in nearly all field names.
     @inlinable
     public var isPlainName: Bool {

@@ -70,9 +70,9 @@ package final class RequestText {
     /// Adds a line of the section, in its order.
     package func add(name: Span<UInt8>, value: Span<UInt8>) throws(Fault) {
         guard count.admit(name: name.count, value: value.count) else { throw .tooLarge }
-        guard !name.isEmpty, Self.isValue(value) else { throw .malformed }
+        guard !name.isEmpty else { throw .malformed }
         if name[0] == UInt8(ascii: ":") { return try addControl(name, value) }
-        guard Self.isName(name) else { throw .malformed }
+        guard name.firstIndexOutsideLowercaseToken(from: 0) == nil, Self.isValue(value) else { throw .malformed }
         if !hasLine { try writeStart() }
         switch name.count {
         case 2 where name.isEqual(to: "te"):
@@ -118,21 +118,15 @@ package final class RequestText {
 
     private func addControl(_ name: Span<UInt8>, _ value: Span<UInt8>) throws(Fault) {
         let kind: Control
-        if name.isEqual(to: ":method") {
-            kind = .method
-        } else if name.isEqual(to: ":path") {
-            kind = .path
-        } else if name.isEqual(to: ":scheme") {
-            kind = .scheme
-        } else if name.isEqual(to: ":authority") {
-            kind = .authority
-        } else {
-            throw .malformed
+        switch name.count {
+        case 5 where name.isEqual(to: ":path"): kind = .path
+        case 7 where name.isEqual(to: ":method"): kind = .method
+        case 7 where name.isEqual(to: ":scheme"): kind = .scheme
+        case 10 where name.isEqual(to: ":authority"): kind = .authority
+        default: throw .malformed
         }
         // RFC 9113 §8.3: before all other fields, each once.
-        guard !hasLine, known & 1 << kind.rawValue == 0 else { throw .malformed }
-        // A space or a line break would end the part of the request line that the value becomes.
-        for index in 0..<value.count where value[index] <= 0x20 || value[index] == 0x7F { throw .malformed }
+        guard !hasLine, known & 1 << kind.rawValue == 0, Self.isControl(value) else { throw .malformed }
         known |= 1 << kind.rawValue
         ranges[kind.rawValue] = control.count..<control.count + value.count
         control.append(value)
@@ -205,21 +199,13 @@ package final class RequestText {
 
     // MARK: Syntax
 
-    /// RFC 9113 §8.2.1: a token without upper-case letters.
-    private static func isName(_ name: Span<UInt8>) -> Bool {
-        var isToken = true
-        for index in 0..<name.count {
-            let byte = name[index]
-            let half = byte < 64 ? lowNames : highNames
-            isToken = isToken && byte < 128 && half >> UInt64(byte & 63) & 1 == 1
-        }
-        return isToken
+    /// A space or a line break would end the part of the request line that the value becomes.
+    private static func isControl(_ value: Span<UInt8>) -> Bool {
+        // Mostly there is no such byte.
+        if value.firstIndexOutsideTarget(from: 0) == nil { return true }
+        for index in 0..<value.count where value[index] <= 0x20 || value[index] == 0x7F { return false }
+        return true
     }
-
-    /// The characters of names below 64, a bit for each: `!`, `#` to `'`, `*`, `+`, `-`, `.`, `0` to `9`.
-    private static let lowNames: UInt64 = 0x03FF_6CFA_0000_0000
-    /// Those from 64 on: `^`, `_`, `` ` ``, `a` to `z`, `|`, `~`.
-    private static let highNames: UInt64 = 0x57FF_FFFF_C000_0000
 
     /// RFC 9113 §8.2.1.
     private static func isValue(_ value: Span<UInt8>) -> Bool {
