@@ -14,47 +14,53 @@ extension GrowingBody {
         perform(state.withLock { $0.detach(cursor, budget) })
     }
 
-    /// Appends up to `limit` slices, from the cursor on, to `slices`.
+    /// Appends up to `limit` slices, from the cursor on, to `slices`; none once there are `bytes` bytes.
     ///
     /// - Returns: the phase, and whether the slices reach the end of the bytes that have arrived.
     public func read(
-        at cursor: Cursor, into slices: inout [ByteSlice], limit: Int
+        at cursor: Cursor, into slices: inout [ByteSlice], limit: Int, bytes: Int = .max
     ) -> (phase: Phase, reachesEnd: Bool) {
-        read(at: cursor, limit: limit) { slices.append($0) }
+        read(at: cursor, limit: limit, bytes: bytes) { slices.append($0) }
     }
 
-    /// Passes up to `limit` slices, from the cursor on, to `take`, one by one. `take` may be called under the lock: it
-    /// must be quick, and must not call the body.
+    /// Passes up to `limit` slices, from the cursor on, to `take`, one by one; none once it has `bytes` bytes. `take` may
+    /// be called under the lock: it must be quick, and must not call the body.
     /// - Returns: the phase, and whether the slices reach the end of the bytes that have arrived.
-    public func read(at cursor: Cursor, limit: Int, _ take: (ByteSlice) -> Void) -> (phase: Phase, reachesEnd: Bool) {
+    public func read(
+        at cursor: Cursor, limit: Int, bytes: Int = .max, _ take: (ByteSlice) -> Void
+    ) -> (phase: Phase, reachesEnd: Bool) {
         if sealed.load(ordering: .acquiring) {
             // Complete and immutable: no lock.
-            let reached = unsafe Self.read(sealedPieces, cursor, limit: limit, take)
+            let reached = unsafe Self.read(sealedPieces, cursor, limit: limit, bytes: bytes, take)
             return (.complete, reached)
         }
         return state.withLock { state in
             // The body was sealed while this call waited for the lock.
             if sealed.load(ordering: .relaxed) {
-                let reached = unsafe Self.read(sealedPieces, cursor, limit: limit, take)
+                let reached = unsafe Self.read(sealedPieces, cursor, limit: limit, bytes: bytes, take)
                 return (.complete, reached)
             }
-            return (state.phase, state.read(at: cursor, limit: limit, take))
+            return (state.phase, state.read(at: cursor, limit: limit, bytes: bytes, take))
         }
     }
 
-    private static func read(_ pieces: ShortList<ByteSlice>, _ cursor: Cursor, limit: Int, _ take: (ByteSlice) -> Void)
-        -> Bool
-    {
-        var start = 0
-        var taken = 0
-        for piece in pieces {
+    private static func read(
+        _ pieces: ShortList<ByteSlice>, _ cursor: Cursor, limit: Int, bytes: Int, _ take: (ByteSlice) -> Void
+    ) -> Bool {
+        var (index, start) = (cursor.sealedPiece, cursor.sealedStart)
+        var (taken, size) = (0, 0)
+        while index < pieces.count {
+            let piece = pieces[index]
             let end = start + piece.count
             if end > cursor.offset {
-                guard taken < limit else { return false }
-                take(piece[max(0, cursor.offset - start)..<piece.count])
+                guard taken < limit, size < bytes else { return false }
+                let slice = piece[max(0, cursor.offset - start)..<piece.count]
+                take(slice)
                 taken += 1
+                size += slice.count
             }
             start = end
+            index += 1
         }
         return true
     }
@@ -63,9 +69,20 @@ extension GrowingBody {
     public func advance(_ cursor: inout Cursor, by count: Int) {
         if sealed.load(ordering: .acquiring) {
             cursor.offset += count
+            unsafe Self.move(&cursor, in: sealedPieces)
             return
         }
         perform(state.withLock { $0.advance(&cursor, by: count, budget) })
+    }
+
+    /// Moves the cursor's piece to that of its next byte.
+    private static func move(_ cursor: inout Cursor, in pieces: ShortList<ByteSlice>) {
+        while cursor.sealedPiece < pieces.count {
+            let end = cursor.sealedStart + pieces[cursor.sealedPiece].count
+            guard end <= cursor.offset else { return }
+            cursor.sealedPiece += 1
+            cursor.sealedStart = end
+        }
     }
 
     /// Registers a follower: calls `notify` on the writer's thread when more bytes have arrived or the body has ended,

@@ -35,6 +35,9 @@ public final class GrowingBody: Sendable {
         public internal(set) var offset: Int
         /// Index of the piece that holds the next byte, counted from the first piece that the body ever had.
         var piece: Int
+        /// The same among `sealedPieces`, and where that piece begins: the reader does not pass those before it again.
+        var sealedPiece = 0
+        var sealedStart = 0
     }
 
     let state: Guarded<OpenBody>

@@ -275,17 +275,18 @@ extension OpenBody {
         return trimForWriter(budget)
     }
 
-    /// Passes up to `limit` slices, from the cursor on, to `take`.
+    /// Passes up to `limit` slices, from the cursor on, to `take`; none once it has `bytes` bytes.
     /// - Returns: whether the slices reach the end of the bytes that have arrived.
-    func read(at cursor: GrowingBody.Cursor, limit: Int, _ take: (ByteSlice) -> Void) -> Bool {
+    func read(at cursor: GrowingBody.Cursor, limit: Int, bytes: Int, _ take: (ByteSlice) -> Void) -> Bool {
         var index = cursor.piece - firstPiece
-        var taken = 0
-        while index < pieces.count, taken < limit {
+        var (taken, size) = (0, 0)
+        while index < pieces.count, taken < limit, size < bytes {
             let piece = pieces[index]
             let from = max(0, cursor.offset - piece.start)
             if from < piece.filled {
                 take(ByteSlice(piece.chunk, from..<piece.filled))
                 taken += 1
+                size += piece.filled - from
             }
             index += 1
         }

@@ -184,7 +184,11 @@ import Glibc
         for place in stride(from: range.lowerBound, to: range.upperBound, by: 8) {
             let word = self[word: place]
             let left = range.upperBound - place
-            if left >= 8 { self[word: place] = Self.lowercased(word) } else { lowercase(word, at: place, bits: 8 * left) }
+            if left >= 8 {
+                self[word: place] = Self.lowercased(word)
+            } else {
+                lowercase(word, at: place, bits: 8 * left)
+            }
         }
     }
 

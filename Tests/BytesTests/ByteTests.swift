@@ -84,7 +84,8 @@ import Testing
                         let token = text.span.firstIndexOutsideToken(from: start)
                         #expect(token == text[start...].firstIndex { !tokens.contains($0) })
                         let small = text.span.firstIndexOutsideLowercaseToken(from: start)
-                        #expect(small == text[start...].firstIndex { !tokens.contains($0) || (0x41...0x5a).contains($0) })
+                        #expect(
+                            small == text[start...].firstIndex { !tokens.contains($0) || (0x41...0x5a).contains($0) })
                         let name = text.span.firstIndexOutsideRegisteredName(from: start)
                         #expect(name == text[start...].firstIndex { !names.contains($0) })
                         let quoted = text.span.firstIndexOutsideQuotes(from: start, printableFrom: 0x21)

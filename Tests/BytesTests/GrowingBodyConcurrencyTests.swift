@@ -132,7 +132,9 @@ private func read(
         looks += 1
         if let id { body.rearm(id: id) }
         var slices: [ByteSlice] = []
-        let (phase, reachesEnd) = body.read(at: cursor, into: &slices, limit: Int.random(in: 1...4, using: &random))
+        let (phase, reachesEnd) = body.read(
+            at: cursor, into: &slices, limit: Int.random(in: 1...4, using: &random),
+            bytes: Bool.random(using: &random) ? .max : Int.random(in: 1...50_000, using: &random))
         var seen = 0
         for slice in slices {
             guard isPattern(slice, from: cursor.offset + seen) else { return .wrongByte(at: cursor.offset + seen) }

@@ -61,6 +61,29 @@ import Testing
         #expect(all == pattern(0..<200_000))
     }
 
+    @Test(arguments: [0, 50_000, 400_000])
+    func `a read passes no slice that it does not need for its bytes`(completeFrom: Int) throws {
+        let body = GrowingBody(budget: budget)
+        var cursor = try #require(body.attach())
+        for start in stride(from: 0, to: 400_000, by: 5000) { _ = body.append(pattern(start..<start + 5000)) }
+        var seen: [UInt8] = []
+        while true {
+            if seen.count >= completeFrom { body.complete() }
+            var slices: [ByteSlice] = []
+            let most = 1 + seen.count % 30_000
+            let (_, reachesEnd) = body.read(at: cursor, into: &slices, limit: 100, bytes: most)
+            let found = bytes(slices)
+            #expect(bytes(slices.dropLast()).count < most)
+            #expect(found.count >= min(most, 400_000 - seen.count))
+            #expect(reachesEnd == (seen.count + found.count == 400_000))
+            guard !found.isEmpty else { break }
+            seen += found.prefix(most)
+            body.advance(&cursor, by: min(most, found.count))
+        }
+        #expect(seen == pattern(0..<400_000))
+        body.detach(cursor)
+    }
+
     @Test func `a reader keeps its position when the body completes`() throws {
         let body = GrowingBody(budget: budget)
         _ = body.append(pattern(0..<100_000))

@@ -42,7 +42,7 @@ import Testing
             default:
                 guard let index = cursors.indices.randomElement(using: &random) else { continue }
                 var seen = 0
-                _ = body.read(at: cursors[index], limit: .max) { seen += $0.count }
+                _ = body.read(at: cursors[index], limit: .max, bytes: .max) { seen += $0.count }
                 #expect(cursors[index].offset + seen == written)
                 wake(body.advance(&cursors[index], by: .random(in: 0...seen, using: &random), budget))
             }

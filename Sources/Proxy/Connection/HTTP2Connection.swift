@@ -44,7 +44,7 @@ final class HTTP2Connection: ClientTransport, TurnTaker {
         override func streamWasReset(_ code: UInt32, byPeer: Bool) { connection.streamWasReset(code, byPeer) }
         override func connectionFailed(_ code: UInt32, byPeer: Bool) { connection.failed(code, byPeer) }
         override func pingWasAnswered() { connection.pingWasAnswered() }
-        override var takesMore: Bool { connection.begunTransactions < Turns.turn }
+        override var takesMore: Bool { connection.begunTransactions < Turns.turn / 2 }
     }
 
     /// The first bytes of a client (RFC 9113 §3.4).
@@ -97,7 +97,8 @@ final class HTTP2Connection: ClientTransport, TurnTaker {
 
     func turnCame() {
         awaitsTurn = false
-        takeBytes()
+        // Its bytes may have been taken meanwhile, with others (`takeArrivedBytes`).
+        if isEmpty { flushSoon() } else { takeBytes() }
     }
 
     private func takeBytes() {
@@ -238,6 +239,9 @@ final class HTTP2Connection: ClientTransport, TurnTaker {
     private func settleDeadline(_ session: ServerSession) {
         if ending == .announced {
             due(.ping, clients.timeouts.firstRequest, onlyIfNot: .ping)
+        } else if awaitsTurn {
+            // The client has nothing to do.
+            due(.ping, clients.timeouts.ping, onlyIfNot: .ping)
         } else if session.receivesSection {
             // It holds up all other streams (RFC 9113 §4.3).
             due(.head, clients.timeouts.head, onlyIfNot: .head)
@@ -255,6 +259,7 @@ final class HTTP2Connection: ClientTransport, TurnTaker {
             context.notices.http2(peer, "a field section took too long", byPeer: false)
             tell { $0.terminate(HTTP2Error.Code.enhanceYourCalm.number) }
         case .ping where ending == .announced: sayLastGoAway()
+        case .ping where awaitsTurn: due(.ping, clients.timeouts.ping)
         case .ping where hasPinged:
             context.notices.http2(peer, "no answer to a PING", byPeer: false)
             end(abruptly: true)

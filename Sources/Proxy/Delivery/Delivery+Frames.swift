@@ -7,7 +7,7 @@ extension Delivery {
     /// then it is like `.starved`.
     func frame(most: Int, _ list: GatherList) -> (count: Int, end: End) {
         while true {
-            let (ready, end) = readySize(list)
+            let (ready, end) = readySize(list, most: most)
             if ready == 0, end == .complete, goOn() { continue }
             let count = min(most, ready)
             guard count > 0 else { return (0, end) }
@@ -15,11 +15,11 @@ extension Delivery {
         }
     }
 
-    private func readySize(_ list: GatherList) -> (Int, End) {
+    private func readySize(_ list: GatherList, most: Int) -> (Int, End) {
         if case .complete(let reader) = source { return (reader.remaining, .complete) }
         list.removeAll()
         defer { list.removeAll() }
-        let end = prepare(list)
+        let end = prepare(list, bytes: most)
         return (list.byteCount, end)
     }
 
@@ -29,7 +29,7 @@ extension Delivery {
             reader.forEach(first: count, add)
         } else {
             list.removeAll()
-            _ = prepare(list)
+            _ = prepare(list, bytes: count)
             var left = count
             list.forEach { piece in
                 guard left > 0 else { return }

@@ -15,7 +15,8 @@ extension Delivery {
 
     /// Gathers the next bytes in `control` and `list`, and returns the state of the body behind them. A repeated call
     /// before a write gathers the same bytes, or more.
-    func prepare(_ list: GatherList) -> End {
+    /// - Parameter bytes: so many are enough of a body that is still arriving.
+    func prepare(_ list: GatherList, bytes: Int = .max) -> End {
         switch source {
         case .none:
             return .complete
@@ -24,10 +25,12 @@ extension Delivery {
         case .complete(let reader):
             return prepare(reader, list)
         case .arriving(let body, var cursor, let part?):
-            return list.withSlices { preparePart(part, of: body, &cursor, &$0, list) }
+            return list.withSlices { preparePart(part, of: body, &cursor, &$0, list, bytes: bytes) }
         case .arriving(let body, let cursor, nil):
             guard framing == .chunked else {
-                let (phase, reachesEnd) = body.read(at: cursor, limit: GatherList.capacity / 2) { list.append($0) }
+                let (phase, reachesEnd) = body.read(at: cursor, limit: GatherList.capacity / 2, bytes: bytes) {
+                    list.append($0)
+                }
                 return Self.end(phase, reachesEnd)
             }
             return list.withSlices { slices in
@@ -46,11 +49,13 @@ extension Delivery {
     /// Skips the bytes before the part, then gathers as much of the part as has arrived.
     private func preparePart(
         _ part: Range<Int>, of body: GrowingBody, _ cursor: inout GrowingBody.Cursor, _ slices: inout [ByteSlice],
-        _ list: GatherList
+        _ list: GatherList, bytes: Int
     ) -> End {
         while true {
             slices.removeAll(keepingCapacity: true)
-            let (phase, reachesEnd) = body.read(at: cursor, into: &slices, limit: GatherList.capacity / 2)
+            let (phase, reachesEnd) = body.read(
+                at: cursor, into: &slices, limit: GatherList.capacity / 2,
+                bytes: cursor.offset < part.lowerBound ? .max : bytes)
             let available = slices.reduce(0) { $0 + $1.count }
             let ahead = min(available, part.lowerBound - cursor.offset)
             if ahead > 0 {

@@ -239,7 +239,9 @@ final class Program: Peer, Sendable {
     var processorTime: Duration {
         var clock = clockid_t()
         var time = timespec()
-        guard unsafe clock_getcpuclockid(child, &clock) == 0, unsafe clock_gettime(clock, &time) == 0 else { return .zero }
+        guard unsafe clock_getcpuclockid(child, &clock) == 0, unsafe clock_gettime(clock, &time) == 0 else {
+            return .zero
+        }
         return .seconds(time.tv_sec) + .nanoseconds(time.tv_nsec)
     }
 
