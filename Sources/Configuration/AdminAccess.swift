@@ -21,7 +21,7 @@ package struct AdminAccess: Sendable, Equatable {
     /// Why there is no token although a file is named, or may be meant.
     package var tokenMistake: Mistake?
 
-    /// What these settings say, whose files have been read.
+    /// The access that these settings describe. Their files have been read.
     package init(_ settings: Settings, tokenMistake: Mistake? = nil) {
         let admin = settings.admin
         address = admin.address

@@ -3,7 +3,7 @@ import HTTPSemantics
 import Routing
 import YAML
 
-/// The keys of a route's own answers, and of the pages that replace what an origin says of an error.
+/// The keys of a route's own answers, and of the pages that replace an origin's error pages.
 enum AnswerKeys {
     static let redirect: ValueSyntax<RedirectSettings?> = givenOnly(
         ValueSyntax<RedirectSettings?>.map("`redirect`", from: RedirectSettings(), redirectKeys, or: nothing))

@@ -26,7 +26,7 @@ extension Settings {
     }
 
     /// The entries of `hosts` for which clients that speak TLS get a certificate of another name. Addresses are left out:
-    /// requests for them are mostly those of health checks, and few authorities issue certificates for them.
+    /// requests for them mostly come from health checks, and few authorities issue certificates for them.
     var hostsWithoutCertificate: [String] {
         guard !proxy.secureListeners.isEmpty else { return [] }
         let names = Set(proxy.tls.identities.flatMap { (try? $0.summary())?.names ?? [] })

@@ -3,8 +3,8 @@ import Routing
 import TLS
 import Upstream
 
-/// What operators should know of the certificates in settings whose files have been read: `check` prints it, and each
-/// start and reload logs it.
+/// The facts about certificates that operators should know, from settings with their files: `check` prints them, and each
+/// start and reload logs them.
 package struct CertificateReview: Sendable {
     /// Seconds before the expiry of a certificate from which on it causes a warning: most are renewed a month before, so
     /// that renewal has failed for two weeks by then.
@@ -18,7 +18,7 @@ package struct CertificateReview: Sendable {
 
     /// One line for each certificate.
     package private(set) var lines: [String] = []
-    /// What is wrong or will soon be, each with the path of the key that names the certificate.
+    /// Present and coming faults, each with the path of the key that names the certificate.
     package private(set) var warnings: [(key: String, message: String)] = []
     private let now: Int64
 
@@ -52,7 +52,7 @@ package struct CertificateReview: Sendable {
     }
 
     private mutating func review(_ identity: TLSIdentity, at key: String, shownTo peers: String) {
-        // What cannot be read is a mistake, which is told elsewhere.
+        // A file that cannot be read is a mistake of the configuration, which is reported elsewhere.
         guard let summary = try? identity.summary() else { return }
         let path = Spelling.shown(identity.certificate.path)
         lines.append(
@@ -102,7 +102,7 @@ package struct CertificateReview: Sendable {
 
     /// - Parameters:
     ///   - which: tells which certificate this is.
-    ///   - refusal: what happens when it is not valid.
+    ///   - refusal: the consequence of a certificate that is not valid.
     private mutating func reviewTimes(
         _ times: (start: Int64, end: Int64), at key: String, _ which: String, _ refusal: String, _ remedy: String
     ) {

@@ -12,7 +12,7 @@ package struct Files: Sendable {
     package let contents: @Sendable (String) -> Result<[UInt8], Failure>
     /// Whether all users of this machine may read the file at a path.
     package let isReadableByAll: @Sendable (String) -> Bool
-    /// What is at a path where a folder should be.
+    /// The state of a path where a folder should be.
     package let folder: @Sendable (String) -> FolderState
     /// Why the system's authorities of certificates cannot be had; `nil` if they can.
     package let systemAuthoritiesMistake: @Sendable () -> String?
@@ -26,7 +26,7 @@ package struct Files: Sendable {
         package init(_ reason: String, remedy: String) { (self.reason, self.remedy) = (reason, remedy) }
     }
 
-    /// What is at a path where a folder should be.
+    /// The state of a path where a folder should be.
     package enum FolderState: Sendable {
         case folder, absent
         /// A file or something else.

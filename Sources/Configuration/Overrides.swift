@@ -11,11 +11,11 @@ package import Upstream
 package struct Overrides: Sendable, Equatable {
     /// The listeners that replace all listeners of the file.
     package var listeners: [ListenerSettings] = []
-    /// The certificate and its key in place of all those of the file; not read yet.
+    /// The certificate and its key in place of all certificates of the file; not read yet.
     package var identity: TLSIdentity?
-    /// The servers that replace those of the first upstream, which keeps its name and limits.
+    /// The servers that replace the servers of the first upstream, which keeps its name and limits.
     package var servers: [UpstreamServer] = []
-    /// The engine of the shared tier, or nodes of it, in place of those of the file.
+    /// The engine of the shared tier, or nodes of it, in place of the engines of the file.
     package var engines: [RedisLocation] = []
     package var admin: AdminTarget?
     package var workers: Int?

@@ -281,7 +281,7 @@ struct Reader {
     /// installed file has an empty list.
     mutating func checkUpstreams(of settings: Settings, in root: Node?) {
         guard !settings.upstreams.isEmpty else {
-            // A list whose items all have mistakes is not empty; those are noted already.
+            // A list whose items all have mistakes is not empty; these mistakes are noted already.
             guard let node = root?["upstreams"], node.elements.isEmpty else { return }
             return note(
                 node.position,

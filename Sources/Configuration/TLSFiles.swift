@@ -3,7 +3,7 @@ import Routing
 import TLS
 import Upstream
 
-/// Reads the files for TLS into settings, and finds what is wrong in them.
+/// Reads the files for TLS into settings, and finds the mistakes in them.
 struct TLSFiles {
     private let files: Files
     /// Several keys may name the same file, which is then read once.

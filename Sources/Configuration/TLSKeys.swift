@@ -114,7 +114,7 @@ extension ValueSyntax<[TLSIdentity]> {
 
 extension ValueSyntax {
     /// Reads the text of a variable that is YAML, too.
-    /// - Parameter example: what the text may be.
+    /// - Parameter example: a text that is right.
     static func value(
         ofYAML text: String, such example: String, _ read: (Node, String, inout Reader) -> Value?
     ) throws(ValueMistake) -> Value {

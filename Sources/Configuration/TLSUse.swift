@@ -4,9 +4,9 @@ import Routing
 import TLS
 import Upstream
 
-/// What is wrong with settings of TLS that are right by themselves, each with the path of a key.
+/// Mistakes in the combination of TLS settings, each with the path of a key.
 extension Settings {
-    /// What listeners lack to speak TLS as the settings say.
+    /// The settings that listeners lack to speak TLS.
     var tlsMistakes: [(key: String, message: String)] {
         let listeners = proxy.listen
         var mistakes: [(key: String, message: String)] = []

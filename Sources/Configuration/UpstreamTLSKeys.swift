@@ -3,7 +3,7 @@ import TLS
 import Upstream
 import YAML
 
-/// The keys for TLS with the servers of an upstream, and with those of the shared tier.
+/// The keys for TLS with the servers of an upstream, and with the engines of the shared tier.
 enum UpstreamTLSKeys {
     static let doc = """
         TLS with the servers that have https://: {server-name: app.internal, ca: /etc/ssl/ca.pem, verify: on, \

@@ -198,7 +198,7 @@ import Glibc
         self[word: place] = Self.lowercased(word) & mask | word & ~mask
     }
 
-    /// Eight bytes, the first of them the lowest; `slack` has those behind the used ones.
+    /// Eight bytes, the first of them the lowest; bytes behind the used ones are in `slack`.
     private subscript(word place: Int) -> UInt64 {
         get { UInt64(littleEndian: unsafe UnsafeRawPointer(text + place).loadUnaligned(as: UInt64.self)) }
         set {

@@ -41,6 +41,6 @@ struct FrameHeads: Sendable {
 }
 
 extension FrameHeads.Head {
-    /// Whether the state of an open stream decides what the frame means.
+    /// Whether the meaning of the frame depends on the state of an open stream.
     func concernsOpenStream(after last: Int32) -> Bool { type == 0 || type == 1 && stream <= last }
 }

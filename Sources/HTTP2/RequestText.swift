@@ -168,7 +168,7 @@ package final class RequestText {
             let own = values.extracting(ranges[Control.scheme.rawValue])
             let isOrigin = path[0] == UInt8(ascii: "/")
             guard isOrigin || path.count == 1 && path[0] == UInt8(ascii: "*") else { throw .malformed }
-            // The parser and the rules behind it know what to do with another scheme than the connection's.
+            // The parser, and the rules behind it, judge a scheme that is not the connection's.
             let scheme = scheme
             let isOwn = own.isEqualIgnoringCase(to: scheme.span)
             if isOrigin, !isOwn {

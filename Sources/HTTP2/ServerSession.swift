@@ -2,7 +2,7 @@ import Bytes
 import CNGHTTP2
 
 /// The server's side of one HTTP/2 connection (RFC 9113): bytes of the peer in, requests out, and the frames of the
-/// responses. Frames, HPACK and flow control are those of nghttp2; what a peer may do to this side is bounded here.
+/// responses. nghttp2 does frames, HPACK and flow control; this class bounds the cost that a peer may cause.
 ///
 /// Owned by its connection, on the loop's thread. No method waits, and none calls the kernel.
 ///
@@ -108,12 +108,12 @@ import CNGHTTP2
 
     /// Takes bytes of the peer. Calls the streams, and `makeStream`.
     /// - Returns: how many it has taken; fewer than all if the rest is to wait (`takesMore`). `nil` if the connection is
-    ///   over: what is left to be sent says why.
+    ///   over: the frames that are left to be sent say why.
     public func receive(_ bytes: Span<UInt8>, at now: Int64) -> Int? {
         self.now = now
         var heads = heads
         defer { self.heads = heads }
-        // What nghttp2 has not got yet.
+        // nghttp2 has not got the bytes from `given` on yet.
         var (given, index, requests) = (0, 0, 0)
         while let head = heads.next(in: bytes, from: &index) {
             let isRequest = head.type == UInt8(NGHTTP2_HEADERS.rawValue) && head.stream > lastStream
@@ -234,7 +234,7 @@ import CNGHTTP2
     /// still taken.
     public func announceGoAway() { _ = unsafe nghttp2_submit_shutdown_notice(session) }
 
-    /// Takes no request behind those that have arrived; the connection is over once they are answered.
+    /// Takes no further request; the connection is over once the requests that have arrived are answered.
     public func goAway() {
         hasSaidGoAway = true
         _ = unsafe nghttp2_submit_goaway(
@@ -273,7 +273,7 @@ extension ServerSession {
         return unsafe Unmanaged<ServerStream>.fromOpaque(own).takeUnretainedValue()
     }
 
-    /// Counts a frame, and ends the connection for frames that nghttp2 would drop: those of a stream that the peer itself
+    /// Counts a frame, and ends the connection for frames that nghttp2 would drop: frames of a stream that the peer itself
     /// has ended (RFC 9113 §5.1), and a PRIORITY without a stream (§6.3). Called before nghttp2 has the frame's payload.
     private func judge(_ head: FrameHeads.Head) {
         let hasFlag = { (flag: nghttp2_flag) in UInt32(head.flags) & flag.rawValue != 0 }

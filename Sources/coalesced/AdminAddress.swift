@@ -43,8 +43,8 @@ struct AdminTrust {
     /// The ways to be tried one after the other.
     ///
     /// First, exactly the certificates of the proxy's file, whatever their names. These may have been renewed, and wait
-    /// for the very reload that is to be asked for: so then those of the same issuers, or of the system's authorities,
-    /// for the name in that file or for the address.
+    /// for the very reload that is to be asked for: so then certificates of the same issuers, or of the system's
+    /// authorities, for the name in that file or for the address.
     static func all(_ certificates: [NamedFile], at address: SocketAddress) -> [AdminTrust] {
         let exact = AdminTrust(try? TLSAuthorities.exactly(certificates), nil)
         guard let system = try? TLSAuthorities.system.get() else { return [exact].compactMap(\.self) }

@@ -40,7 +40,7 @@ struct AdminClient {
     static let purgePatience: Duration = .seconds(300)
 
     let address: AdminAddress
-    /// Those that the proxy's file names; with TLS alone.
+    /// The certificates that the proxy's file names; with TLS alone.
     var certificates: [NamedFile] = []
     /// The token for `admin.token-file`; `nil` if none is known.
     var token: AdminToken?

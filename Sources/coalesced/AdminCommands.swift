@@ -242,7 +242,7 @@ struct Reload: ParsableCommand {
         transform: Self.process(of:))
     var pid: Int32?
 
-    /// Refuses what kill(2) takes for more than one process.
+    /// Refuses numbers that kill(2) takes for more than one process.
     private static func process(of text: String) throws -> Int32 {
         guard let number = Int32(text), number > 0 else {
             throw ValidationError("not the number of a process; give one such as the service manager's MAINPID")

@@ -50,7 +50,7 @@ struct Check: ParsableCommand {
         try output(Configuration.printout(reading.settings, from: reading.sources).map { $0 + "\n" }.joined())
     }
 
-    /// Tells what is wrong with the engine of the shared tier, if there is one. This is the only part of the check that
+    /// Prints the faults of the engine of the shared tier, if there is one. This is the only part of the check that
     /// connects anywhere.
     private func warnOfEngine(_ reading: ConfigurationSource.Reading) throws {
         guard let tier = reading.settings.proxy.sharedTier else { return }

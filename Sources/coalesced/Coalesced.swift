@@ -54,7 +54,7 @@ struct Coalesced: ParsableCommand {
     }
 
     /// The line about a mistake in `arguments`.
-    /// - Parameter help: what ArgumentParser says besides `message`, in several lines: the command's usage, and how to
+    /// - Parameter help: the lines of ArgumentParser besides `message`: the command's usage, and how to
     ///   get its help.
     private static func usageMistake(_ message: String, help: String, _ arguments: [String]) -> String {
         var message = message

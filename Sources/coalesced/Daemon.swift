@@ -330,7 +330,7 @@ final class Daemon {
         }
     }
 
-    /// What clients are shown, so that the log tells when a renewed certificate came into use.
+    /// Logs the certificates that clients are shown: so the log tells when a renewed one came into use.
     static func logCertificates(of settings: Settings, in log: Logger) {
         for line in CertificateReview(of: settings, at: System.wallClockSeconds).lines.prefix(mostWarnings) {
             log.notice("\(line)")
@@ -386,7 +386,7 @@ final class Daemon {
         switch event {
         case .purges: break
         case .isReady:
-            // What the new program will have stored was fetched later than the purges that are under way here. Later
+            // The responses that the new program will have stored were fetched after the purges that are under way here. Later
             // purges wait in the queue for the program that accepts next; one here would not reach the cache of that one.
             admin?.pause()
             server.purgeDesk.isClosed = true

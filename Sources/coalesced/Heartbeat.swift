@@ -1,7 +1,7 @@
 import Libevent
 import Proxy
 
-/// What the service manager is told while the program serves: that no loop is stuck, and how much there is to do.
+/// Tells the service manager, while the program serves, that no loop is stuck, and how much there is to do.
 ///
 /// A worker's loop is asked from the control loop, and the control loop asks by a timer of its own. So the watchdog is
 /// fed only if each of them has run since the last time; otherwise the service manager ends the program (systemd: with

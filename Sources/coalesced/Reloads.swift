@@ -28,7 +28,7 @@ final class Reloads {
     private(set) var current: Settings
     /// Called after each reload, with the settings that are in use then.
     private let tellOutcome: (ReloadOutcome.Kind, Settings) -> Void
-    /// Why no reload may begin now; `nil` if one may. For those that wait for the end of another.
+    /// Why no reload may begin now; `nil` if one may. A caller may wait for the end of another.
     var refusal: () -> ReloadOutcome? = { nil }
     private(set) var isReloading = false
     /// Called once, when no reload is under way or wanted any more.

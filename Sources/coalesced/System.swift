@@ -103,7 +103,7 @@ enum System {
         try write(text, to: file)
     }
 
-    /// Removes a folder with the files in it. What cannot be removed stays.
+    /// Removes a folder with the files in it. An entry that cannot be removed stays.
     static func removeFolder(_ path: String) {
         if let folder = unsafe opendir(path) {
             // The entry stays valid until the next call; its name ends with a zero.
@@ -133,7 +133,7 @@ enum System {
         return unsafe stat(path, &status) == 0 && status.st_mode & S_IROTH != 0
     }
 
-    /// What is at a path where a folder should be.
+    /// The state of a path where a folder should be.
     static func folder(_ path: String) -> Files.FolderState {
         var status = stat()
         guard unsafe stat(path, &status) == 0 else { return errno == ENOENT ? .absent : .other }

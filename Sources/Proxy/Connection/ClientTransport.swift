@@ -60,7 +60,7 @@ class ClientTransport: Socket {
     /// Whether the peer is a trusted proxy, whose `X-Forwarded-For` and `X-Forwarded-Proto` are used.
     final let isTrustedProxy: Bool
 
-    /// What the handshake has agreed on; `nil` in the clear.
+    /// The result of the handshake; `nil` in the clear.
     final let security: ClientSecurity?
     /// Whether the client speaks TLS.
     final var isSecure: Bool { security != nil }
@@ -89,7 +89,7 @@ class ClientTransport: Socket {
 
     /// - Parameters:
     ///   - stream: through which the bytes pass; `nil`: in the clear.
-    ///   - security: what the handshake of `stream` has agreed on.
+    ///   - security: the result of the handshake of `stream`.
     init(
         adopting descriptor: consuming Descriptor, through stream: TLSStream? = nil, _ security: ClientSecurity? = nil,
         peer: SocketAddress, clients: ClientConnections

@@ -67,7 +67,7 @@ final class HTTP2Connection: ClientTransport, TurnTaker {
     var begunTransactions = 0
     /// Whether the rest of the bytes that were read waits for a turn; no others are read meanwhile.
     private var awaitsTurn = false
-    /// What the client has done too often.
+    /// The event that the client has caused too often.
     private var excess: PeerEvent?
     private var ownConnections: BoundConnections?
     /// Bytes of small hits that are recorded as sent, and are not in frames yet.
@@ -149,14 +149,14 @@ final class HTTP2Connection: ClientTransport, TurnTaker {
 
     // MARK: Out
 
-    /// Sends what is ready at the end of this iteration.
+    /// Sends the frames that are ready, at the end of this iteration.
     func flushSoon() { callAtIterationEnd() }
 
     override func iterationEnds() { flush() }
 
     override func sendMore() { flush() }
 
-    /// Has the session do `body`, and sends what it made of it.
+    /// Has the session do `body`, and sends the frames that it made.
     func tell(_ body: (ServerSession) -> Void) {
         guard let session, phase != .closed else { return }
         body(session)

@@ -5,8 +5,8 @@ import Libevent
 import Routing
 import Telemetry
 
-/// Taking the content of the request. Its client may send as much ahead as a window holds (RFC 9113 §5.2); what the
-/// transaction has taken is given back.
+/// Taking the content of the request. Its client may send as much ahead as a window holds (RFC 9113 §5.2); the window
+/// grows by the bytes that the transaction has taken.
 extension HTTP2Exchange {
     func take(content piece: Span<UInt8>) {
         guard content != nil else { return drop(piece.count) }
@@ -77,7 +77,7 @@ extension HTTP2Exchange {
         content?.unused = 0
         connection.tell { session in
             session.consumed(count, of: id)
-            // What the client sends before there is an origin for it is kept here.
+            // Content that comes before there is an origin for it is kept here.
             if transaction?.unsharedFetch?.hasBegun == true { session.widen(id) }
         }
     }

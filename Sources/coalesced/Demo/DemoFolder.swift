@@ -7,7 +7,7 @@ struct DemoFolder {
 
     /// Where the engine listens.
     var engine: String { "\(path)/redis.sock" }
-    /// What the engine has to say.
+    /// The engine's log.
     var engineLog: String { "\(path)/redis.log" }
     /// The configuration of all machines.
     var configuration: String { "\(path)/coalesced.yaml" }
