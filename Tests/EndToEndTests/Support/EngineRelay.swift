@@ -68,7 +68,7 @@ final class EngineRelay: Sendable {
         }
     }
 
-    /// From now on this relay answers all that comes with these bytes, itself; `nil`: the engine answers again.
+    /// From now on this relay answers each command with these bytes, itself; `nil`: the engine answers again.
     func answer(with bytes: String?) { change { $0.answer = bytes.map { Array($0.utf8) } } }
 
     /// How many connections were made so far.
@@ -135,7 +135,8 @@ final class EngineRelay: Sendable {
                 case .bytes(let count):
                     let due = Instant.now + state.delay
                     if side == 0, let answer = state.answer {
-                        state.links[key]?.queued[0].append((due, answer))
+                        let answers = [[UInt8]](repeating: answer, count: Self.commands(in: scratch[..<count]))
+                        state.links[key]?.queued[0].append((due, Array(answers.joined())))
                     } else {
                         state.links[key]?.queued[1 - side].append((due, Array(scratch[..<count])))
                     }
@@ -144,6 +145,25 @@ final class EngineRelay: Sendable {
                 }
             }
         }
+    }
+
+    /// How many commands begin in bytes that begin with one: each is an array of bulk strings. A command without an answer
+    /// of its own would get that of the next one.
+    private static func commands(in bytes: ArraySlice<UInt8>) -> Int {
+        var (count, rest) = (0, bytes)
+        func takeNumber(behind sign: Character) -> Int? {
+            guard rest.first == sign.asciiValue, let end = rest.firstIndex(of: UInt8(ascii: "\n")) else { return nil }
+            defer { rest = rest[(end + 1)...] }
+            return Int(String(decoding: rest[..<end].dropFirst().dropLast(), as: UTF8.self))
+        }
+        while let parts = takeNumber(behind: "*") {
+            count += 1
+            for _ in 0..<parts {
+                guard let size = takeNumber(behind: "$") else { return count }
+                rest = rest.dropFirst(size + 2)
+            }
+        }
+        return max(count, 1)
     }
 
     private func send(_ key: Int, _ state: inout State) {
