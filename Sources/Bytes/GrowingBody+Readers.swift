@@ -69,7 +69,8 @@ extension GrowingBody {
     public func advance(_ cursor: inout Cursor, by count: Int) {
         if sealed.load(ordering: .acquiring) {
             cursor.offset += count
-            unsafe Self.move(&cursor, in: sealedPieces)
+            // At the end, where most readers are at once, there is nothing to pass.
+            if unsafe cursor.offset < sealedLength { unsafe Self.move(&cursor, in: sealedPieces) }
             return
         }
         perform(state.withLock { $0.advance(&cursor, by: count, budget) })
