@@ -186,7 +186,7 @@ import Testing
                 "the longest wait of another client beside a flood of key updates, the program's most work meanwhile",
                 "\(longest), \(most)")
             // Without a bound it took as long as the flood, and the more of them the longer.
-            #expect(most < .milliseconds(100) && longest < aStall)
+            #expect(most < .milliseconds(200) && longest < aStall)
         }
     }
 
